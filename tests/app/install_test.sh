@@ -52,13 +52,48 @@ fi
 
 # The bundle's starter.
 bundle=$scratch/bundle
-mkdir -p "$bundle/bin" "$bundle/lib/torch" "$scratch/LibTorch/lib"
+mkdir -p "$bundle/bin" "$bundle/lib/torch" "$bundle/lib/libstdc++" "$scratch/LibTorch/lib" "$scratch"/{older,newer,bin}
 install -m 755 scripts/install/run "$bundle/run"
 printf '#!/bin/sh\necho "$LD_LIBRARY_PATH"\n' >"$bundle/bin/chexnet-train"; chmod 755 "$bundle/bin/chexnet-train"
-echo 2.11.0 >"$bundle/TORCH_VERSION"; : >"$bundle/lib/torch/libtorch_cpu.so"; : >"$scratch/LibTorch/lib/libtorch_cpu.so"
-check "LibTorch of the bundle" test "$(env -u LD_LIBRARY_PATH "$bundle/run")" = "$bundle/lib"
-check "and libraries of the site" test "$(LD_LIBRARY_PATH=/a "$bundle/run")" = "/a:$bundle/lib"
-check "an empty LD_LIBRARY_PATH" test "$(LD_LIBRARY_PATH='' "$bundle/run")" = "$bundle/lib"
-check "another LibTorch" test "$(LD_LIBRARY_PATH=/a "$bundle/run" --torch "$scratch/LibTorch")" = "$scratch/LibTorch/lib:/a:$bundle/lib"
-check "named from where one stands" test "$(cd "$scratch" && env -u LD_LIBRARY_PATH "$bundle/run" --torch LibTorch)" = "$scratch/LibTorch/lib:$bundle/lib"
+echo 2.11.0 >"$bundle/TORCH_VERSION"; echo cuda13 >"$bundle/CUDA_VARIANT"
+printf 'GLIBC 2.28\nGLIBCXX 3.4.30\n' >"$bundle/FLOOR"
+printf '\x7fELF' | tee "$bundle/lib/torch/libtorch_cpu.so" "$scratch/LibTorch/lib/libtorch_cpu.so" >"$bundle/lib/libstdc++/libstdc++.so.6"
+printf 'GLIBCXX_3.4.29\n' >"$scratch/older/libstdc++.so.6"; printf 'GLIBCXX_3.4.29\nGLIBCXX_3.4.30\n' >"$scratch/newer/libstdc++.so.6"
+start() { env -u LD_LIBRARY_PATH "$@" 2>"$scratch/err"; }
+if grep -q GLIBCXX_3.4.30 /usr/lib/x86_64-linux-gnu/libstdc++.so.6 2>/dev/null; then
+  check "LibTorch of the bundle" test -z "$(start "$bundle/run")"
+  check "and libraries of the site" test "$(start LD_LIBRARY_PATH=/a "$bundle/run")" = "/a"
+  check "an empty LD_LIBRARY_PATH" test -z "$(start LD_LIBRARY_PATH='' "$bundle/run")"
+  check "another LibTorch" test "$(start LD_LIBRARY_PATH=/a "$bundle/run" --torch "$scratch/LibTorch")" = "$scratch/LibTorch/lib:/a"
+  check "named from where one stands" test "$(cd "$scratch" && start "$bundle/run" --torch LibTorch)" = "$scratch/LibTorch/lib"
+fi
+check "a C++ library that is too old is passed over" test "$(start LD_LIBRARY_PATH="$scratch/older" "$bundle/run")" = "$bundle/lib/libstdc++:$scratch/older"
+check "one that is new enough is taken" test "$(start LD_LIBRARY_PATH="$scratch/newer:/a" "$bundle/run")" = "$scratch/newer:/a"
+not_started() {  # not_started CODE PART ARGUMENTS...: of the bundle's starter
+  local code=$1 part=$2 rc=0; shift 2
+  start "$bundle/run" "$@" >/dev/null || rc=$?
+  check "$part" eval '[ $rc = $code ] && grep -qF -- "$part" "$scratch/err"'
+}
+torch_of() { echo "__version__ = '$1'" >"$scratch/LibTorch/version.py"; }
+torch_of 2.11.0+cu130
+check "a LibTorch of the same CUDA version" test "$(start LD_LIBRARY_PATH="$scratch/newer" "$bundle/run" --torch "$scratch/LibTorch")" = "$scratch/LibTorch/lib:$scratch/newer"
+torch_of 2.11.0+cu126
+not_started 2 "this build is for CUDA 13, $scratch/LibTorch is for CUDA 12" --torch "$scratch/LibTorch"
+torch_of 2.10.0+cu130
+not_started 2 "this build needs LibTorch 2.11.0 exactly, $scratch/LibTorch is 2.10.0+cu130" --torch "$scratch/LibTorch"
+torch_of 2.11.0+cpu
+not_started 0 "is a LibTorch for CPUs: GPUs are out of reach" --torch "$scratch/LibTorch"
+rm "$scratch/LibTorch/version.py"; echo 2.11.0+cu126 >"$scratch/LibTorch/build-version"
+not_started 2 "this build is for CUDA 13, $scratch/LibTorch is for CUDA 12" --torch "$scratch/LibTorch"
+rm "$scratch/LibTorch/build-version"; echo ...libcudart.so.12... >"$scratch/LibTorch/lib/libtorch_cuda.so"
+not_started 2 "this build is for CUDA 13, $scratch/LibTorch is for CUDA 12" --torch "$scratch/LibTorch"
+: >"$scratch/LibTorch/lib/libtorch_cpu.so"
+not_started 2 "libtorch_cpu.so cannot be read, or is no library" --torch "$scratch/LibTorch"
+if [ "$(id -u)" = 0 ]; then
+  printf '\x7fELF' >"$scratch/LibTorch/lib/libtorch_cpu.so"; chmod 600 "$scratch/LibTorch/lib/libtorch_cpu.so"
+  rc=0; setpriv --reuid=65534 --regid=65534 --clear-groups "$bundle/run" --torch "$scratch/LibTorch" 2>"$scratch/err" || rc=$?
+  check "one that this user may not read is refused" eval '[ $rc = 2 ] && grep -qF "cannot be read" "$scratch/err"'
+fi
+printf '#!/bin/sh\necho glibc 2.17\n' >"$scratch/bin/getconf"; chmod 755 "$scratch/bin/getconf"
+PATH=$scratch/bin:$PATH not_started 5 "this machine has glibc 2.17, the bundle needs 2.28 or newer"
 finish

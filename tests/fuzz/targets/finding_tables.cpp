@@ -19,7 +19,7 @@ void run(Bytes bytes) {
     }
   });
   accepted<DataError>([&] {
-    FindingNames names(path);
+    FindingNames names(path, {});
     Manifest table;
     table.findings = {"Mass", "Edema", "Pleural Effusion"};
     table.images = {"a", "b"};

@@ -101,8 +101,8 @@ std::vector<std::string> lsf_options(const JobRequest& request) {
     options.push_back("-gpu \"num=" + number(request.gpus_per_node) + "\"");
   options.push_back("-W " + number(minutes / 60) + ":" +
                     (minutes % 60 < 10 ? "0" : "") + number(minutes % 60));
-  constexpr int kShortJob_min = 10;
-  if (minutes >= kShortJob_min)
+  constexpr int kShortJobMinutes = 10;
+  if (minutes >= kShortJobMinutes)
     options.insert(options.end(), {"-wa 'USR1'", "-wt '1'"});
   if (!request.account.empty()) options.push_back("-P " + request.account);
   if (!request.partition.empty()) options.push_back("-q " + request.partition);

@@ -90,11 +90,11 @@ std::string mounts(const JobRequest& job) {
 // What a container has as /dev/shm by itself, 64 MB, is too little for the
 // ranks' shared memory, NCCL's and MPI's.
 std::string volumes(const JobRequest& job, const std::string& config_map) {
-  constexpr int kShmOfRank_GiB = 2;
+  constexpr int kSharedGibOfRank = 2;
   std::string text =
       "- {name: config, configMap: {name: " + config_map +
       "}}\n- {name: shm, emptyDir: {medium: Memory, sizeLimit: " +
-      number(kShmOfRank_GiB * ranks_per_node(job)) + "Gi}}\n";
+      number(kSharedGibOfRank * ranks_per_node(job)) + "Gi}}\n";
   for (size_t i = 0; i < job.mounts.size(); ++i)
     text +=
         "- {name: volume-" + std::to_string(i) +

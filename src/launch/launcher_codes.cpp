@@ -11,7 +11,7 @@ namespace {
 constexpr int kSignals = 32, kOffset = 160, kShellSignal = 128;
 
 // Known before main: it is asked for in signal handlers.
-const bool adds_offset = [] {
+const bool kAddsOffset = [] {
   const Environment env = process_environment();
   return started_by_parent(env) && launcher_mpi(env) == MpiFamily::kMpich;
 }();
@@ -20,7 +20,7 @@ const bool adds_offset = [] {
 
 int code_for_launcher(int exit_code) {
   const bool ambiguous = exit_code > 0 && exit_code < kSignals;
-  return adds_offset && ambiguous ? exit_code + kOffset : exit_code;
+  return kAddsOffset && ambiguous ? exit_code + kOffset : exit_code;
 }
 
 int code_from_launcher(int code, MpiFamily launcher) {

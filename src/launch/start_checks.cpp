@@ -126,7 +126,7 @@ Mpirun find_mpirun(std::optional<MpiFamily> wanted) {
   for (const auto& name : names) {
     const std::string path = in_path(name);
     if (path.empty()) continue;
-    const Mpirun found{path, answer_of({path, "--version"})};
+    Mpirun found{path, answer_of({path, "--version"})};
     if (!wanted || found.name().family == wanted) return found;
     if (first.path.empty()) first = found;
   }

@@ -32,7 +32,7 @@ std::string own_id(const fs::path& folder) {
   std::array<unsigned, 4> random{};
   std::random_device source;
   for (auto& word : random) word = source();
-  const std::string id = hex_text(std::as_bytes(std::span(random)));
+  std::string id = hex_text(std::as_bytes(std::span(random)));
   write_atomically(file, id);
   return id;
 }

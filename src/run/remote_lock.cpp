@@ -93,7 +93,7 @@ RemoteLock::RemoteLock(ObjectStore& store, std::string place, std::string id,
   if (taken) sleep(kReadBack_s);
   const Holder now = holder_of(store_.read_versioned(path_).text);
   if (now.id != id_) in_use(now.who);
-  renewal_ = std::jthread([this](std::stop_token stop) { renew(stop); });
+  renewal_ = std::jthread([this](const std::stop_token& stop) { renew(stop); });
 }
 
 std::string RemoteLock::text(bool is_free) {

@@ -116,8 +116,9 @@ std::string fetch_step(Store& store,
 // One after the other until one is whole. A run may have replaced what the
 // listing named, so each is looked at twice.
 void fetch_newest_whole(Store& store, const std::string& place,
-                        std::vector<std::string> steps, const fs::path& folder,
-                        const std::string& only, const Tick& tick) {
+                        const std::vector<std::string>& steps,
+                        const fs::path& folder, const std::string& only,
+                        const Tick& tick) {
   if (steps.empty()) return;
   const size_t count = steps.size();
   for (const auto& step : steps) {

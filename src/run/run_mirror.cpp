@@ -119,7 +119,7 @@ RunMirror::~RunMirror() {
 void RunMirror::begin() {
   begun_ = true;
   checkpoints_changed();
-  thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 void RunMirror::checkpoints_changed() {

@@ -29,7 +29,7 @@ TEST_CASE("a mount has a source, a place inside, and may be for reading") {
 TEST_CASE(
     "a container sees what a config names, by as few folders as hold it") {
   const ScratchFolder folder;
-  const auto root = folder.path();
+  const auto& root = folder.path();
   folder.write("work/cfg.yaml", "");
   folder.write("data/images/1.png", "");
   folder.write("data/table.csv", "");

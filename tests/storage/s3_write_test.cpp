@@ -68,7 +68,7 @@ const std::pair<HttpResponse, std::string> kUpload = {
     done(), "<R><UploadId>upload-1</UploadId></R>"};
 
 std::string file_of(const ScratchFolder& folder, uint64_t bytes) {
-  const std::string path = folder.write("weights", "");
+  std::string path = folder.write("weights", "");
   std::filesystem::resize_file(path, bytes);
   return path;
 }

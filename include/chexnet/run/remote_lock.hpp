@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <thread>
 

@@ -16,10 +16,6 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-size_t rounded_up(size_t bytes, size_t to) {
-  return (bytes + to - 1) / to * to;
-}
-
 }  // namespace
 
 int MemoryPlan::add(size_t bytes, int first, int last) {

@@ -43,11 +43,6 @@ struct ImageRange {
 // backward of what runs at moment m runs at kTurn - m.
 inline constexpr int kTurn = 1 << 20;
 
-inline size_t rounded_up(size_t bytes) {
-  return (bytes + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment *
-         MemoryPlan::kAlignment;
-}
-
 // Everything a layer needs to describe itself.
 template <class S>
 struct Build {
@@ -66,14 +61,16 @@ struct Build {
 
   void need_workspace(size_t bytes) { workspace = std::max(workspace, bytes); }
   void need_workspace_of_thread(size_t bytes) {
-    workspace_of_thread = std::max(workspace_of_thread, rounded_up(bytes));
+    workspace_of_thread = std::max(workspace_of_thread,
+                                   rounded_up(bytes, MemoryPlan::kAlignment));
     need_workspace(workspace_of_thread * static_cast<size_t>(threads));
   }
   // An offset into the kept memory, for Run::kept_at.
   template <class T>
   size_t keep(int64_t count) {
     const size_t at = kept;
-    kept += rounded_up(static_cast<size_t>(count) * sizeof(T));
+    kept += rounded_up(static_cast<size_t>(count) * sizeof(T),
+                       MemoryPlan::kAlignment);
     return at;
   }
   // Packed weights of a forward pass. For training they are made anew in the

@@ -8,6 +8,11 @@
 
 namespace chexnet {
 
+// To the next multiple of `to`.
+inline size_t rounded_up(size_t bytes, size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
 class MemoryPlan {
  public:
   static constexpr size_t kAlignment = 64;
@@ -66,8 +71,7 @@ class LinearAllocator {
   explicit LinearAllocator(std::byte* region = nullptr) : region_(region) {}
   template <class T>
   T* take(int64_t count) {
-    used_ = (used_ + MemoryPlan::kAlignment - 1) / MemoryPlan::kAlignment *
-            MemoryPlan::kAlignment;
+    used_ = rounded_up(used_, MemoryPlan::kAlignment);
     T* piece =
         region_ == nullptr ? nullptr : reinterpret_cast<T*>(region_ + used_);
     used_ += static_cast<size_t>(count) * sizeof(T);

@@ -1,15 +1,8 @@
 #!/usr/bin/env bash
 # Restarts without a host that is gone: the run goes on with the ranks that are left and the same batch, and ends with the bytes of a
 # run that was resumed by hand on them. Hosts are network namespaces of this machine.
-source tests/lib.sh
-cluster=$source_folder/tests/cluster
-export NETNS_DIR=$scratch/netns
-"$cluster/netns_up.sh" -n 4 >"$scratch/up" 2>&1 || { echo "skipped: no network namespaces (iproute2 and root are needed): $(tail -n 1 "$scratch/up")"; exit 77; }
-trap 'kill $(jobs -p) 2>/dev/null; "$cluster/netns_down.sh"; rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
+source tests/netns/lib.sh
 printf 'node%d slots=2\n' 1 2 3 >three
-agent=(--set "launch.mpi_args=[--mca, plm_rsh_agent, $cluster/nsrsh]" --set launch.network=tcp:eth0)
-on() { local host=$1; shift; "$cluster/nsexec" "$host" "$@"; }
 settings=(--set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.precision=fp64 --set checkpoint.every_steps=4
   --set checkpoint.keep=99 --set launch.timeout_s=5 "${agent[@]}")
 restarted=(--set launch.restarts=3)

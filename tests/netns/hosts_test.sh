@@ -1,17 +1,10 @@
 #!/usr/bin/env bash
 # Three hosts (network namespaces of this machine) that train together: the result of one host, whatever the links do; a PBS
 # script over two of them; a link cut for good and a host without power end in a post-mortem, with no process left.
-source tests/lib.sh
-cluster=$source_folder/tests/cluster
-export NETNS_DIR=$scratch/netns
-"$cluster/netns_up.sh" -n 4 >"$scratch/up" 2>&1 || { echo "skipped: no network namespaces (iproute2 and root are needed): $(tail -n 1 "$scratch/up")"; exit 77; }
-trap 'kill $(jobs -p) 2>/dev/null; "$cluster/netns_down.sh"; rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
+source tests/netns/lib.sh
 gcc -O2 -w -o tapdelay "$cluster/tapdelay.c" || exit 1
 printf 'node1 slots=2\nnode2 slots=2\nnode3 slots=2\n' >three
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0)
-agent=(--set "launch.mpi_args=[--mca, plm_rsh_agent, $cluster/nsrsh]" --set launch.network=tcp:eth0)
-on() { local host=$1; shift; "$cluster/nsexec" "$host" "$@"; }
 exact=("${quick[@]}" --set train.precision=fp64 --set model.sync_batchnorm=true --set data.resize=72 --set data.crop=64 --set train.batch=12 --set train.max_steps=2)
 equal() { check "$1" python3 "$source_folder/tests/compare_runs.py" one "$2" 1e-10 1e-9; }
 

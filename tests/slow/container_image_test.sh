@@ -29,8 +29,9 @@ image rm "$base" >/dev/null
 rm -rf "$scratch/root"
 
 cache=${CHEXNET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/chexnet-train} objects=$(ccache --get-config cache_dir 2>/dev/null)
-volumes=(-v "$cache:/root/.cache/chexnet-train:ro")
-[ ! -d "$objects" ] || volumes+=(-v "$objects:/root/.cache/ccache")
+home=$(getent passwd root | cut -d: -f6)  # in the image, too
+volumes=(-v "$cache:$home/.cache/chexnet-train:ro")
+[ ! -d "$objects" ] || volumes+=(-v "$objects:$home/.cache/ccache")
 if ! image bud --format docker --isolation chroot --pull-never --build-arg BASE=localhost/debian:bookworm-slim --build-arg "GPU=$gpu" --build-arg "VARIANT=$variant" \
     "${volumes[@]}" -f scripts/install/Dockerfile -t "chexnet-train:$variant" . >"$scratch/build.log" 2>&1; then
   tail -n 30 "$scratch/build.log"; echo "FAILED: the image is not built"; exit 1

@@ -27,8 +27,8 @@ void append(Words& command, const Words& words) {
 void add_open_mpi_options(const SelfLaunch& launch, Words& command) {
   const RankLayout& layout = launch.layout;
   // Its banners about ranks that ended would stand behind what the program
-  // said.
-  command.emplace_back("-q");
+  // said. Open MPI 5 knows no -q; it takes this and says them all the same.
+  append(command, {"--mca", "orte_execute_quiet", "1"});
   if (layout.hosts == 1 && launch.hostfile.empty() && launch.hosts.empty()) {
     append(command, {"--map-by", "socket"});
   } else {

@@ -71,11 +71,13 @@ TEST_CASE("the mpirun command") {
   here.program = "/bin/x";
   here.arguments = {"train", "a b"};
   CHECK(command_text(start_command(here)) ==
-        "mpirun -q --map-by socket -np 2 -v /bin/x train 'a b'");
+        "mpirun --mca orte_execute_quiet 1 --map-by socket -np 2 -v /bin/x "
+        "train 'a b'");
   here.oversubscribe = true;
   here.as_root = true;
   CHECK(command_text(start_command(here)) ==
-        "mpirun -q --map-by socket --oversubscribe -np 2 --allow-run-as-root -v "
+        "mpirun --mca orte_execute_quiet 1 --map-by socket --oversubscribe -np "
+        "2 --allow-run-as-root -v "
         "/bin/x train 'a b'");
   SelfLaunch there;
   there.layout = {4, 2, 2};
@@ -84,12 +86,14 @@ TEST_CASE("the mpirun command") {
   there.program = "x";
   there.arguments = {"it's"};
   CHECK(command_text(start_command(there)) ==
-        "mpirun -q --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH "
+        "mpirun --mca orte_execute_quiet 1 --hostfile hosts --bind-to none "
+        "--map-by ppr:2:node -x NIH "
         "-np 4 x 'it'\\''s'");
   // One other host: its ranks are not to run here.
   there.layout = {2, 1, 2};
   CHECK(command_text(start_command(there)) ==
-        "mpirun -q --hostfile hosts --bind-to none --map-by ppr:2:node -x NIH "
+        "mpirun --mca orte_execute_quiet 1 --hostfile hosts --bind-to none "
+        "--map-by ppr:2:node -x NIH "
         "-np 2 x 'it'\\''s'");
   const char* const environment[] = {
       "NIH=/d",        "PWD=/x",         "_=x",  "SLURM_JOB_ID=1",

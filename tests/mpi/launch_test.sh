@@ -32,7 +32,7 @@ check "the messaging layer is named" grep -q "PML ob1" "$scratch/log"
 check "the same over UCX" grep -q "PML ucx" "$scratch/log"
 check "UCX and ob1 give the same weights" cmp "$(weights "$scratch/ob1")" "$(weights "$scratch/ucx")"
 "$program" train "$small" --ranks 2 --out "$scratch/dry" --dry-run >"$scratch/dry.txt"
-check "--dry-run prints mpirun's command and starts nothing" bash -c "grep -q '^mpirun -q --map-by socket .*-np 2 ' '$scratch/dry.txt' && [ ! -e '$scratch/dry' ]"
+check "--dry-run prints mpirun's command and starts nothing" bash -c "grep -q '^mpirun --mca orte_execute_quiet 1 --map-by socket .*-np 2 ' '$scratch/dry.txt' && [ ! -e '$scratch/dry' ]"
 
 # Buckets chosen by the ranks, and kept by the checkpoint.
 tuned=("${quick[@]}" --set launch.bucket_mb=auto --set train.max_steps=60 --set checkpoint.every_steps=50)

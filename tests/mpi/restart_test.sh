@@ -49,9 +49,10 @@ wait_for_step "$run" 6; kill -SEGV "$(pgrep -P $job)"
 wait $job; rc=$?
 check "one rank that crashed starts again and trains to the end (exit $rc)" [ "$rc/$(grep -c '"event":"restart"' "$run/metrics.jsonl")" = 0/1 ]
 
-# Before the ranks listen to signals: mpirun is there, MPI and LibTorch are still to come.
+# Before the ranks listen to signals: the mpirun that starts them is there (not the one that was asked for its version, before which
+# nothing was begun), MPI and LibTorch are still to come.
 "$program" train "$small" "${quick[@]}" --out "$scratch/early" >"$scratch/early.log" 2>&1 & job=$!
-for _ in $(seq 600); do pgrep -P $job >/dev/null && break; sleep 0.01; done
+for _ in $(seq 600); do pgrep -P $job -f -- ' -np 2 ' >/dev/null && break; sleep 0.01; done
 kill -TERM $job; wait $job; rc=$?
 check "TERM while the ranks start: exit 75 (exit $rc)" [ $rc = 75 ]
 gcc -shared -fPIC -o "$scratch/slow_reads.so" tests/support/slow_reads.c -ldl
@@ -64,11 +65,11 @@ refused_by_rank=$(mpi 1 train "$small" --out "$scratch/dry" --dry-run 2>&1); rc=
 check "a rank prints no command (exit $rc)" bash -c "[ $rc = 2 ] && [ ! -e '$scratch/dry' ] && grep -q 'is a rank already' <<<'$(grep -m1 error <<<"$refused_by_rank" | tr -d "'")'"
 
 printf 'node-of-others slots=1\n' >"$scratch/single"
-check "a host file with one other host for one rank is used" bash -c "'$program' train '$small' --hostfile '$scratch/single' --dry-run | grep -q '^mpirun -q --hostfile $scratch/single .* -np 1 '"
+check "a host file with one other host for one rank is used" bash -c "'$program' train '$small' --hostfile '$scratch/single' --dry-run | grep -q '^mpirun --mca orte_execute_quiet 1 --hostfile $scratch/single .* -np 1 '"
 printf 'node-of-others slots=2\n' >"$scratch/other"
 check "a host file with one other host is given to mpirun" bash -c "'$program' train '$small' --hostfile '$scratch/other' --dry-run | grep -q -- '--hostfile $scratch/other'"
 printf 'node-of-others slots=2\nnode-of-nobody slots=2\n' >"$scratch/others"
 check "and when --ranks leaves one of two" bash -c "'$program' train '$small' --hostfile '$scratch/others' --ranks 2 --ranks-per-node 2 --dry-run | grep -q -- '--hostfile $scratch/others'"
 printf 'localhost slots=2\n' >"$scratch/here"
-check "this host needs none" bash -c "'$program' train '$small' --hostfile '$scratch/here' --dry-run | grep -q '^mpirun -q --map-by socket '"
+check "this host needs none" bash -c "'$program' train '$small' --hostfile '$scratch/here' --dry-run | grep -q '^mpirun --mca orte_execute_quiet 1 --map-by socket '"
 finish

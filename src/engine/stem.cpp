@@ -1,6 +1,9 @@
 #include "stem.hpp"
 
+#include <bit>
 #include <cassert>
+
+#include "chexnet/comm/half.hpp"
 
 // A padded image has two values per pixel, gray and 1, and a border of 3 pixels
 // of zeros:
@@ -9,7 +12,8 @@
 //
 // The convolution of three normalized channels is one over these two values
 // (kernels/stem.hpp): a row of a 7 x 7 window is 14 values side by side, padded
-// to a block of 16. Outputs of stride 2 begin 4 values apart.
+// to a block of 16. Outputs of stride 2 begin 4 values apart. Forward in bf16
+// pairs a pixel is one unit, (gray - 128, 1).
 //
 // Forward, the convolution's output is kept, then normalized and pooled in a
 // second pass, because the statistics need the whole batch. The pool notes
@@ -20,6 +24,8 @@ namespace chexnet {
 namespace {
 
 constexpr int kKernel = 7, kBorder = 3;
+constexpr int kValues = 2;                  // of a pixel
+constexpr double kMiddle = 128;             // what pairs take from gray
 constexpr int kWeights = kKernel * kBlock;  // of one output, padded
 
 }  // namespace
@@ -51,7 +57,7 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution,
     : input_{images, size, size},
       conv_(input_.halved()),
       pooled_(conv_.halved()),
-      row_(int64_t{2} * (size + 2 * kBorder) + 2),
+      row_(size + 2 * kBorder + 1),  // a window is read to 8 pixels
       gain_{},
       offset_{},
       statistics_(build, kChannels),
@@ -75,9 +81,10 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution,
   build.need_workspace(space(nullptr, build.threads).bytes);
 }
 
+// `pixel`: elements of one.
 template <class S>
-int64_t Stem<S>::padded_elements() const {
-  return row_ * (input_.height + 2 * kBorder) + kBlock;
+int64_t Stem<S>::padded_elements(int pixel) const {
+  return row_ * pixel * (input_.height + 2 * kBorder) + kBlock;
 }
 
 template <class S>
@@ -89,7 +96,7 @@ auto Stem<S>::space(std::byte* region, int threads) const -> Space {
   s.weights = allocator.take<A>(int64_t{kChannels} * kWeights * parts);
   s.sums = {allocator.take<double>(PartSums::size(parts, kChannels)), parts,
             kChannels};
-  s.image = (padded_elements() + kBlock - 1) / kBlock * kBlock;
+  s.image = (padded_elements(kValues) + kBlock - 1) / kBlock * kBlock;
   s.panel = int64_t{kChannels} * conv_.width;
   s.threads = allocator.take<A>(s.thread() * threads);
   s.bytes = allocator.used();
@@ -98,9 +105,9 @@ auto Stem<S>::space(std::byte* region, int threads) const -> Space {
 
 template <class S>
 void Stem<S>::pad(const uint8_t* image, A* to) const {
-  std::fill_n(to, padded_elements(), A(0));
+  std::fill_n(to, padded_elements(kValues), A(0));
   for (int y = 0; y < input_.height; ++y) {
-    A* row = to + (y + kBorder) * row_ + 2 * kBorder;
+    A* row = to + ((y + kBorder) * row_ + kBorder) * kValues;
     const uint8_t* from = image + static_cast<int64_t>(y) * input_.width;
     for (int64_t x = 0; x < input_.width; ++x) {
       row[2 * x] = static_cast<A>(from[x]);
@@ -110,10 +117,30 @@ void Stem<S>::pad(const uint8_t* image, A* to) const {
 }
 
 template <class S>
-void Stem<S>::pack(A* to) const {
+void Stem<S>::pad_pairs(const uint8_t* image, A* to) const {
+  std::fill_n(to, padded_elements(1), A(0));
+  if constexpr (sizeof(A) == sizeof(uint32_t)) {
+    constexpr uint32_t kInside = std::bit_cast<uint32_t>(1.0F);  // high half
+    for (int y = 0; y < input_.height; ++y) {
+      A* row = to + (y + kBorder) * row_ + kBorder;
+      const uint8_t* from = image + static_cast<int64_t>(y) * input_.width;
+      for (int64_t x = 0; x < input_.width; ++x) {
+        // Of eight bits, so the lower half of the float is zero.
+        const float gray = static_cast<float>(from[x]) - float{kMiddle};
+        row[x] =
+            std::bit_cast<float>(std::bit_cast<uint32_t>(gray) >> 16 | kInside);
+      }
+    }
+  }
+}
+
+// [64 / 32][7][a row's units][32]
+template <class S>
+void Stem<S>::pack(int pair, A* to) const {
+  const int units = kBlock / pair;
   for (int o = 0; o < kChannels; ++o)
     for (int y = 0; y < kKernel; ++y)
-      for (int x = 0; x < kBlock / 2; ++x) {
+      for (int x = 0; x < kBlock / kValues; ++x) {
         double gray = 0, inside = 0;
         for (size_t c = 0; x < kKernel && c < 3; ++c) {
           const double w =
@@ -122,10 +149,17 @@ void Stem<S>::pack(A* to) const {
           gray += gain_[c] * w;
           inside += offset_[c] * w;
         }
-        A* at = to + (o / kOutputs) * kWeights * kOutputs +
-                (y * kBlock + 2 * x) * kOutputs + o % kOutputs;
-        at[0] = static_cast<A>(gray);
-        at[kOutputs] = static_cast<A>(inside);
+        A* at = to +
+                ((o / kOutputs * kKernel + y) * units + kValues / pair * x) *
+                    kOutputs +
+                o % kOutputs;
+        if (pair == 1) {
+          at[0] = static_cast<A>(gray);
+          at[kOutputs] = static_cast<A>(inside);
+        } else if constexpr (sizeof(A) == sizeof(uint32_t)) {
+          at[0] = bf16_pair(static_cast<float>(gray),
+                            static_cast<float>(inside + kMiddle * gray));
+        }
       }
 }
 
@@ -140,13 +174,15 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
           sizeof(S));
   const Space space = this->space(run.workspace, run.thread_pool.size());
   S* raw = run.template buffer<S>(raw_);
-  pack(space.packed);
+  const int pair = run.kernels.pair;
+  pack(pair, space.packed);
   const Cut cut{input_.images, space.sums.parts};
   const int64_t in_image = static_cast<int64_t>(conv_.height) * conv_.width;
+  const int64_t row = row_ * kValues / pair;
   const auto convolve = [&](int64_t i, int y, const A* padded,
                             Moments moments) {
     run.kernels.stem_row(
-        padded + row_ * 2 * y, row_, conv_.width, space.packed, kChannels,
+        padded + row * 2 * y, row, conv_.width, space.packed, kChannels,
         raw +
             (i * in_image + static_cast<int64_t>(y) * conv_.width) * kChannels,
         moments);
@@ -160,7 +196,11 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
   };
   const auto padded_of = [&](int64_t i, int thread) {
     A* padded = space.threads + thread * space.thread();
-    pad(images + i * input_.height * input_.width, padded);
+    const uint8_t* image = images + i * input_.height * input_.width;
+    if (pair == 2)
+      pad_pairs(image, padded);
+    else
+      pad(image, padded);
     return padded;
   };
   if (!run.training) {
@@ -213,7 +253,8 @@ void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
   const Cut cut{input_.images, space.sums.parts};
   const int64_t in_image = static_cast<int64_t>(conv_.height) * conv_.width,
                 in_pooled =
-                    static_cast<int64_t>(pooled_.height) * pooled_.width;
+                    static_cast<int64_t>(pooled_.height) * pooled_.width,
+                row = row_ * kValues;
   // Each row of the gradient behind the pool is made twice, first for
   // BatchNorm's sums, then for the weights: cheaper than keeping a map four
   // times the size of the pooled one.
@@ -250,7 +291,7 @@ void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
       for (int y = 0; y < conv_.height; ++y) {
         run.kernels.stem_gradient_row(panel, scatter(i, y, panel), a, b, c,
                                       conv_.width);
-        run.kernels.stem_weight_gradient_row(panel, padded + row_ * 2 * y, row_,
+        run.kernels.stem_weight_gradient_row(panel, padded + row * 2 * y, row,
                                              conv_.width, kChannels, weights);
       }
     }

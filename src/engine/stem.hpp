@@ -38,13 +38,14 @@ class Stem {
  private:
   struct Space;
   Space space(std::byte* region, int threads) const;
-  int64_t padded_elements() const;
+  int64_t padded_elements(int pixel) const;
   void pad(const uint8_t* image, A* to) const;
-  void pack(A* to) const;
+  void pad_pairs(const uint8_t* image, A* to) const;
+  void pack(int pair, A* to) const;
   void write_gradient(const Run<S>& run, const Space& space) const;
 
   MapShape input_, conv_, pooled_;
-  int64_t row_;  // values between two rows of the padded image
+  int64_t row_;  // pixels between two rows of the padded image
   std::array<double, 3> gain_, offset_;
   ChannelStatistics<S> statistics_;
   Norm<S> norm_;

@@ -1,6 +1,5 @@
 #include "weight_packing.hpp"
 
-#include <bit>
 #include <cassert>
 
 #include "chexnet/comm/half.hpp"
@@ -28,9 +27,7 @@ void pack_block(const WeightMatrix<A>& from, int first_output, int first,
     for (int k = first; k < last; k += 2, to += kOutputs)
       for (int o = 0; o < kOutputs; ++o) {
         const A* w = source + k * from.input_step + o * from.output_step;
-        const auto low = static_cast<uint32_t>(to_bf16(w[0]));
-        const auto high = static_cast<uint32_t>(to_bf16(w[from.input_step]));
-        to[o] = std::bit_cast<float>(low | high << 16);
+        to[o] = bf16_pair(w[0], w[from.input_step]);
       }
   }
 }

@@ -17,6 +17,11 @@ inline uint16_t to_bf16(float value) {
 inline float from_bf16(uint16_t value) {
   return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
 }
+// Two in the bits of a float, the first in the low half.
+inline float bf16_pair(float first, float second) {
+  return std::bit_cast<float>(to_bf16(first) |
+                              static_cast<uint32_t>(to_bf16(second)) << 16);
+}
 
 // IEEE binary16 by the magic-number method (exact for subnormals: the addition
 // aligns and rounds the mantissa).

@@ -252,7 +252,8 @@ struct Kernels {
                            int tiles, int outputs, S* out, int64_t out_pitch);
 
   // --- stem and classifier head (src/engine/kernels/stem.hpp). Maps begin at
-  // the image's first pixel.
+  // the image's first pixel. A padded image has two values a pixel: of `pitch`
+  // and `corner` in stem_row, one unit when `pair` is 2.
   void (*stem_row)(const A* corner, int64_t pitch, int width, const A* weights,
                    int outputs, S* out, Moments moments);
   void (*stem_pool_row)(const FeatureMap<S>& map, int height, int width,

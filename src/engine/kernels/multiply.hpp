@@ -33,9 +33,10 @@ struct NoWork {
   CHEXNET_INLINE void operator()(int /*block*/, int /*quarter*/) const {}
 };
 
-// out[r][32] = sum over blocks of 16 units; row r's units are at a +
+// out[r][32] = sum over blocks of `Block` units; row r's units are at a +
 // offsets[block] + r * Step.
-template <class A, bool Pair, int Step, int Rows, class Work = NoWork>
+template <class A, bool Pair, int Step, int Rows, class Work = NoWork,
+          int Block = kBlock>
 __attribute__((noinline)) void multiply_tile(
     const A* __restrict a, const int64_t* __restrict offsets, int blocks,
     const A* __restrict weights, A* __restrict out, const Work work = {}) {
@@ -48,7 +49,7 @@ __attribute__((noinline)) void multiply_tile(
       const A* __restrict p = a + offsets[block];
       const A* __restrict q = p + kHalfGroup * Step;
 #pragma GCC unroll 4
-      for (int k = 0; k < kBlock; ++k) {
+      for (int k = 0; k < Block; ++k) {
         if (Work::kAny && k % 4 == 0 && column == 0) work(block, k / 4);
         const Vec<A> b0 = load(b), b1 = load(b + L);
         b += kOutputs;
@@ -74,10 +75,10 @@ template <class A>
 using MultiplyTile = void (*)(const A*, const int64_t*, int, const A*, A*,
                               NoWork);
 
-template <class A, bool Pair, int Step, int... Rows>
+template <class A, bool Pair, int Step, int Block, int... Rows>
 MultiplyTile<A> tile_of(int rows, std::integer_sequence<int, Rows...>) {
   static constexpr MultiplyTile<A> kTable[] = {
-      multiply_tile<A, Pair, Step, Rows + 1>...};
+      multiply_tile<A, Pair, Step, Rows + 1, NoWork, Block>...};
   return kTable[rows - 1];
 }
 
@@ -116,13 +117,13 @@ CHEXNET_INLINE void each_row_group(int width, const Group& group) {
 }
 
 // Any `rows` <= 14.
-template <class A, bool Pair, int Step = kBlock>
+template <class A, bool Pair, int Step = kBlock, int Block = kBlock>
 CHEXNET_INLINE void multiply_group(const A* a, const int64_t* offsets,
                                    int blocks, const A* weights, int rows,
                                    A* out) {
   for (int r = 0; r < rows; r += kTileRows)
-    tile_of<A, Pair, Step>(std::min(kTileRows, rows - r),
-                           std::make_integer_sequence<int, kTileRows>())(
+    tile_of<A, Pair, Step, Block>(std::min(kTileRows, rows - r),
+                                  std::make_integer_sequence<int, kTileRows>())(
         a + r * Step, offsets, blocks, weights, out + r * kOutputs, {});
 }
 

@@ -6,7 +6,8 @@
 // three normalized channels are a_c * gray + b_c inside and 0 outside, so the
 // 3-channel convolution is one over these two with weights sum a_c w_c and sum
 // b_c w_c. One row of the kernel is 7 x 2 values, padded to a block of 16 whose
-// last two weights are zero.
+// last two weights are zero. As a bf16 pair they are one unit: (gray - 128, 1),
+// both exact, so only weights are rounded.
 #pragma once
 
 #include "epilogue.hpp"
@@ -14,22 +15,26 @@
 namespace chexnet {
 namespace {
 
-template <class S>
+template <class S, bool Pair>
 struct Stem {
   using A = Accumulator<S>;
   static constexpr int L = kLanes<A>;
   static constexpr int kStep = 4;  // values between two outputs of stride 2
 
+  // `corner`, `pitch`: units of a padded image, pairs when `Pair`.
   static void conv_row(const A* corner, int64_t pitch, int width,
                        const A* weights, int outputs, S* out, Moments moments) {
+    constexpr int kUnits = Pair ? 2 : 1;  // values in a unit
+    constexpr int kRow = kBlock / kUnits, kBetween = kStep / kUnits;
     alignas(64) A group[kGroup * kOutputs];
     int64_t offsets[7];
     for (int k = 0; k < 7; ++k) offsets[k] = k * pitch;
     for (int o = 0; o < outputs; o += kOutputs)
       for (int x = 0; x < width; x += kGroup) {
         const int n = std::min(kGroup, width - x);
-        multiply_group<A, false, kStep>(corner + x * kStep, offsets, 7,
-                                        weights + o * 7 * kBlock, n, group);
+        multiply_group<A, Pair, kBetween, kRow>(corner + x * kBetween, offsets,
+                                                7, weights + o * 7 * kRow, n,
+                                                group);
         store_group(group, n, out + x * outputs + o, outputs, moments.from(o));
       }
   }

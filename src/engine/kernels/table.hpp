@@ -16,7 +16,7 @@ Kernels<S> make_kernels(const char* name) {
   using P = Pointwise<S, Pair>;
   using C = Conv3<S, Pair>;
   using W = Winograd<S>;
-  using F = Stem<S>;
+  using F = Stem<S, Pair>;
   Kernels<S> k{};  // what a set lacks stays null
   k.name = name;
   k.pair = Pair ? 2 : 1;

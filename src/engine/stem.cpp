@@ -45,6 +45,7 @@ struct Stem<S>::Space {
   A* weights = nullptr;  // [part][64][7][16]
   PartSums sums;
   A* threads = nullptr;
+  S* maps = nullptr;  // of each thread, the convolution's output of an image
   int64_t image = 0, panel = 0;
   size_t bytes = 0;
   int64_t thread() const { return image + panel; }
@@ -68,12 +69,10 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution,
     gain_[c] = 1 / (255.0 * normalization.std[c]);
     offset_[c] = -normalization.mean[c] / normalization.std[c];
   }
-  raw_ = build.add_saved(static_cast<size_t>(conv_.pixels()) * kChannels *
-                         sizeof(S));
-  chosen_ =
-      build.training
-          ? build.add_saved(static_cast<size_t>(pooled_.pixels()) * kChannels)
-          : -1;
+  if (build.training) {
+    raw_ = build.add_saved(conv_.bytes<S>(kChannels));
+    chosen_ = build.add_saved(pooled_.bytes<uint8_t>(kChannels));
+  }
   const int64_t at = build.parameters.parameter(convolution + ".weight");
   weight_ = static_cast<const A*>(build.parameters.values) + at;
   gradient_ = static_cast<A*>(build.parameters.gradients) + at;
@@ -99,6 +98,7 @@ auto Stem<S>::space(std::byte* region, int threads) const -> Space {
   s.image = (padded_elements(kValues) + kBlock - 1) / kBlock * kBlock;
   s.panel = int64_t{kChannels} * conv_.width;
   s.threads = allocator.take<A>(s.thread() * threads);
+  if (raw_ < 0) s.maps = allocator.take<S>(image_elements() * threads);
   s.bytes = allocator.used();
   return s;
 }
@@ -173,25 +173,22 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
       static_cast<double>(2 * conv_.pixels() + pooled_.pixels()) * kChannels *
           sizeof(S));
   const Space space = this->space(run.workspace, run.thread_pool.size());
-  S* raw = run.template buffer<S>(raw_);
   const int pair = run.kernels.pair;
   pack(pair, space.packed);
   const Cut cut{input_.images, space.sums.parts};
-  const int64_t in_image = static_cast<int64_t>(conv_.height) * conv_.width;
   const int64_t row = row_ * kValues / pair;
-  const auto convolve = [&](int64_t i, int y, const A* padded,
-                            Moments moments) {
-    run.kernels.stem_row(
-        padded + row * 2 * y, row, conv_.width, space.packed, kChannels,
-        raw +
-            (i * in_image + static_cast<int64_t>(y) * conv_.width) * kChannels,
-        moments);
+  // `map`: the convolution's output of an image.
+  const auto convolve = [&](S* map, int y, const A* padded, Moments moments) {
+    run.kernels.stem_row(padded + row * 2 * y, row, conv_.width, space.packed,
+                         kChannels, map + int64_t{y} * conv_.width * kChannels,
+                         moments);
   };
-  const auto pool = [&](int64_t i, int y, uint8_t* chosen, Moments moments) {
+  const auto pool = [&](int64_t i, const S* map, int y, uint8_t* chosen,
+                        Moments moments) {
     const int64_t first = (i * pooled_.height + y) * pooled_.width;
     run.kernels.stem_pool_row(
-        norm_.map(run, raw + i * in_image * kChannels, kChannels), conv_.height,
-        conv_.width, y, out + first * pitch, pitch,
+        norm_.map(run, map, kChannels), conv_.height, conv_.width, y,
+        out + first * pitch, pitch,
         chosen == nullptr ? nullptr : chosen + first * kChannels, moments);
   };
   const auto padded_of = [&](int64_t i, int thread) {
@@ -207,21 +204,26 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
     norm_.prepare(run, statistics_, 0);
     run.thread_pool.run(input_.images, [&](int i, int thread) {
       const A* padded = padded_of(i, thread);
+      // Nobody needs it again: one that stays in the caches, if there is one.
+      S* map = raw_ < 0 ? space.maps + thread * image_elements()
+                        : run.template buffer<S>(raw_) + i * image_elements();
       int done = 0;  // rows; a pooled one reads 2 * y - 1 .. 2 * y + 1
       for (int y = 0; y < pooled_.height; ++y) {
         for (; done < std::min(conv_.height, 2 * y + 2); ++done)
-          convolve(i, done, padded, {});
-        pool(i, y, nullptr, {});
+          convolve(map, done, padded, {});
+        pool(i, map, y, nullptr, {});
       }
     });
     return {};
   }
+  S* raw = run.template buffer<S>(raw_);
   run.thread_pool.run(cut.parts, [&](int part, int thread) {
     space.sums.clear(part);
     for (int64_t i = cut.begin(part); i < cut.end(part); ++i) {
       const A* padded = padded_of(i, thread);
       for (int y = 0; y < conv_.height; ++y)
-        convolve(i, y, padded, space.sums.moments(part));
+        convolve(raw + i * image_elements(), y, padded,
+                 space.sums.moments(part));
     }
   });
   const double count = pixel_count(run, conv_);
@@ -231,8 +233,8 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
     space.sums.clear(part);
     for (int64_t i = cut.begin(part); i < cut.end(part); ++i)
       for (int y = 0; y < pooled_.height; ++y)
-        pool(i, y, run.template buffer<uint8_t>(chosen_),
-             space.sums.moments(part));
+        pool(i, raw + i * image_elements(), y,
+             run.template buffer<uint8_t>(chosen_), space.sums.moments(part));
   });
   return space.sums;
 }
@@ -251,9 +253,7 @@ void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
   const S* raw = run.template buffer<S>(raw_);
   const uint8_t* chosen = run.template buffer<uint8_t>(chosen_);
   const Cut cut{input_.images, space.sums.parts};
-  const int64_t in_image = static_cast<int64_t>(conv_.height) * conv_.width,
-                in_pooled =
-                    static_cast<int64_t>(pooled_.height) * pooled_.width,
+  const int64_t in_pooled = int64_t{pooled_.height} * pooled_.width,
                 row = row_ * kValues;
   // Each row of the gradient behind the pool is made twice, first for
   // BatchNorm's sums, then for the weights: cheaper than keeping a map four
@@ -262,9 +262,7 @@ void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
     run.kernels.stem_scatter_row(dy, i * in_pooled, conv_.height, conv_.width,
                                  y, chosen + i * in_pooled * kChannels, panel);
     return norm_.map(
-        run,
-        raw +
-            (i * in_image + static_cast<int64_t>(y) * conv_.width) * kChannels,
+        run, raw + i * image_elements() + int64_t{y} * conv_.width * kChannels,
         kChannels);
   };
   run.thread_pool.run(cut.parts, [&](int part, int thread) {

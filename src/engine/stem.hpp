@@ -39,6 +39,9 @@ class Stem {
   struct Space;
   Space space(std::byte* region, int threads) const;
   int64_t padded_elements(int pixel) const;
+  int64_t image_elements() const {  // of the convolution's output
+    return int64_t{conv_.height} * conv_.width * kChannels;
+  }
   void pad(const uint8_t* image, A* to) const;
   void pad_pairs(const uint8_t* image, A* to) const;
   void pack(int pair, A* to) const;
@@ -49,8 +52,8 @@ class Stem {
   std::array<double, 3> gain_, offset_;
   ChannelStatistics<S> statistics_;
   Norm<S> norm_;
-  int raw_,
-      chosen_;  // plan buffers: the convolution's output; the pool's choices
+  // Plan buffers of training: the convolution's output; the pool's choices.
+  int raw_ = -1, chosen_ = -1;
   const A* weight_;  // [64][3][7][7]
   A* gradient_;
   int64_t end_;

@@ -1,4 +1,5 @@
-"""What scripts/bench/step, infer and predict share: commands and their memory, rounds in turn, and a network to score with."""
+"""What the programs of scripts/bench share: commands and their memory, rounds in turn, and a network to score with."""
+import json
 import os
 import pathlib
 import statistics
@@ -48,6 +49,20 @@ def median(results, name, key='images_per_s'):
 def rate_row(results, name):
     rates = [result['images_per_s'] for result in results[name]]
     return f'  {name:38s} {statistics.median(rates):8.2f} images/s ({min(rates):.2f} to {max(rates):.2f})'
+
+
+def ceiling_share(bench, time):
+    """Multiply-adds of the direct algorithm in the time that `bench` (the JSON of bench step or infer) has under `time`, as a
+    share of what the same threads reached in a loop of nothing else. Above 1 where an algorithm needs fewer."""
+    gflop = sum(row['gflop_per_s'] * row['ms_per_step'] for row in bench['layers'])
+    return gflop / (bench[time]['median'] * bench['ceilings']['fma_gflop_per_s'])
+
+
+def save(path, results):
+    """{name: {key: [of each round]}} of what in_turn returned; nothing where `path` is None."""
+    if path:
+        keys = {name: {key: [result[key] for result in rounds] for key in rounds[0]} for name, rounds in results.items()}
+        pathlib.Path(path).write_text(json.dumps(keys, indent=1) + '\n')
 
 
 def trained_run(folder, size):

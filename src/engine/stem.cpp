@@ -120,7 +120,7 @@ template <class S>
 void Stem<S>::pad_pairs(const uint8_t* image, A* to) const {
   std::fill_n(to, padded_elements(1), A(0));
   if constexpr (sizeof(A) == sizeof(uint32_t)) {
-    constexpr uint32_t kInside = std::bit_cast<uint32_t>(1.0F);  // high half
+    constexpr auto kInside = std::bit_cast<uint32_t>(1.0F);  // high half
     for (int y = 0; y < input_.height; ++y) {
       A* row = to + (y + kBorder) * row_ + kBorder;
       const uint8_t* from = image + static_cast<int64_t>(y) * input_.width;

@@ -6,77 +6,15 @@
 #include "chexnet/data/image_index.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <iterator>
-#include <thread>
 
-#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/parallel.hpp"
 #include "chexnet/core/plain_text.hpp"
-#include "chexnet/core/progress.hpp"
 #include "chexnet/data/name_table.hpp"
-#include "chexnet/data/pack.hpp"
 
 namespace chexnet {
 namespace {
-
-std::vector<Entry> parts_of(Container& container, Stores& stores,
-                            const ShowProgress& progress) {
-  Store& store = stores.of(container.path);
-  if (container.kind != ContainerKind::kPack)
-    return container_entries(
-        store,
-        {container.path, container.size, container.version, container.inode},
-        container.kind, progress);
-  std::vector<Entry> entries;
-  const PackReader pack(container.path, store);
-  container.head_crc32c = pack.head_crc32c();
-  for (const auto& name : pack.shape().names)
-    entries.push_back({.name = name, .window = {}});
-  return entries;
-}
-
-// The parts of all containers that are no plain files, read by as many threads
-// as there are cores: inflating an archive is work.
-std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers,
-                                          Stores& stores, const Tick& tick) {
-  std::vector<std::vector<Entry>> parts(containers.size());
-  std::vector<size_t> wanted;
-  uint64_t total = 0;
-  for (size_t c = 0; c < containers.size(); ++c) {
-    if (containers[c].kind == ContainerKind::kFile) continue;
-    wanted.push_back(c);
-    total += containers[c].size;
-  }
-  if (wanted.empty()) return parts;
-  std::vector<std::atomic<uint64_t>> done(wanted.size());
-  Progress progress(true);
-  const double start = now_s();
-  parallel_for(
-      wanted.size(),
-      static_cast<int>(
-          std::min<size_t>(wanted.size(), std::thread::hardware_concurrency())),
-      [&](size_t i) {
-        parts[wanted[i]] =
-            parts_of(containers[wanted[i]], stores, [&](uint64_t bytes) {
-              done[i] = bytes;
-              tick();
-            });
-      },
-      [&] {
-        uint64_t bytes = 0;
-        for (const auto& d : done) bytes += d;
-        progress.show("indexing " + std::to_string(wanted.size()) +
-                      " archives, once: " +
-                      percent_and_time_left(static_cast<double>(bytes) /
-                                                static_cast<double>(total),
-                                            now_s() - start));
-      });
-  progress.clear();
-  return parts;
-}
 
 // Where an image is, for messages.
 std::string where(const FoundImage& image,
@@ -153,38 +91,6 @@ std::string joined(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-std::vector<FoundImage> find_images(const std::vector<std::string>& sources,
-                                    Stores& stores,
-                                    std::vector<Container>& containers,
-                                    const Tick& tick) {
-  containers.clear();
-  for (const auto& source : sources) {
-    auto files = stores.of(source).list(source, tick);
-    std::ranges::sort(files, {}, &StoredFile::path);
-    for (auto& file : files) {
-      const ContainerKind kind = container_kind(file.path);
-      if (is_index_file(file.path)) continue;
-      containers.push_back({kind, std::move(file.path), file.size,
-                            std::move(file.version), std::move(file.inode)});
-    }
-  }
-  auto parts = all_parts(containers, stores, tick);
-  std::vector<FoundImage> found;
-  for (uint32_t c = 0; c < containers.size(); ++c) {
-    if (containers[c].kind == ContainerKind::kFile) {
-      found.push_back({containers[c].path, {c, 0, {}}});
-      continue;
-    }
-    for (size_t i = 0; i < parts[c].size(); ++i) {
-      Entry& entry = parts[c][i];
-      std::string name = std::move(entry.name);
-      entry.name.clear();
-      found.push_back({std::move(name), {c, i, std::move(entry)}});
-    }
-  }
-  return found;
-}
-
 ImageIndex ImageIndex::scan(const Manifest& manifest,
                             const std::vector<uint32_t>& rows,
                             const std::vector<std::string>& sources,
@@ -245,10 +151,19 @@ ImageIndex ImageIndex::match(const Manifest& manifest,
 
 ImageIndex ImageIndex::of_found(std::vector<FoundImage> found,
                                 std::vector<Container> containers) {
+  // A container without an image may be one that cannot be opened.
   ImageIndex index;
-  index.containers_ = std::move(containers);
-  for (auto& image : found)
+  std::vector<uint32_t> kept(containers.size(), ImageLocation::kNowhere);
+  for (auto& image : found) {
+    uint32_t& number = kept[image.location.container];
+    if (number == ImageLocation::kNowhere) {
+      number = static_cast<uint32_t>(index.containers_.size());
+      index.containers_.push_back(
+          std::move(containers[image.location.container]));
+    }
+    image.location.container = number;
     index.locations_.push_back(std::move(image.location));
+  }
   return index;
 }
 

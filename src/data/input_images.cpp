@@ -12,9 +12,11 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/table_text.hpp"
+#include "found_images.hpp"
 
 namespace chexnet {
 namespace {
@@ -105,14 +107,19 @@ class Search {
   void search_run() {
     if (run_.empty()) return;
     std::vector<Container> containers;
-    auto found = find_images(run_, stores_, containers, tick_);
+    std::vector<std::string> damage;
+    auto found =
+        find_undamaged_images(run_, stores_, containers, tick_, &damage);
     const std::set<std::string> named(run_.begin(), run_.end());
     for (const auto& place : run_)
       for (const auto& [name, reason] : no_files_below(place))
         result_.images.push_back(
             {name, "[images] " + printable(name) + ": " + reason});
     const auto first = static_cast<uint32_t>(result_.containers.size());
+    size_t open = 0;  // containers before it have all their rows
     for (FoundImage& image : found) {
+      for (; open < image.location.container; ++open)
+        take_damage(containers[open], damage[open]);
       const Container& container = containers[image.location.container];
       const bool is_part = container.kind != ContainerKind::kFile;
       const bool is_named = !is_part && named.contains(container.path);
@@ -122,8 +129,20 @@ class Search {
       else
         take(std::move(image), container, first);
     }
+    for (; open < containers.size(); ++open)
+      take_damage(containers[open], damage[open]);
     std::ranges::move(containers, std::back_inserter(result_.containers));
     run_.clear();
+  }
+
+  // Of a damaged container: a row behind those of its parts before the damage.
+  void take_damage(const Container& container, const std::string& damage) {
+    constexpr uint64_t kWhole = UINT64_MAX;
+    if (damage.empty() ||
+        !places_.emplace(container.path, Place(container.path, kWhole)).second)
+      return;
+    log_warning(printable(damage));
+    result_.images.push_back({container.path, printable(damage)});
   }
 
   // `first`: the number of the run's first container among all.

@@ -20,6 +20,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/user_cache.hpp"
+#include "chexnet/storage/damaged_container.hpp"
 #include "chexnet/storage/index_text.hpp"
 #include "chexnet/storage/tar.hpp"
 #include "chexnet/storage/tfrecord.hpp"
@@ -184,27 +185,46 @@ ContainerKind container_kind(const std::string& path) {
 
 bool is_index_file(const std::string& path) { return path.ends_with(".index"); }
 
-std::vector<Entry> container_entries(Store& store, const StoredFile& file,
-                                     ContainerKind kind,
-                                     const ShowProgress& progress) {
+void report_damage(const ReportDamage& damaged, const DataError& error) {
+  if (!damaged) throw error;
+  damaged(error.what());
+}
+
+std::vector<Entry> entries_before_damage(Store& store, const StoredFile& file,
+                                         ContainerKind kind,
+                                         const ShowProgress& progress,
+                                         const ReportDamage& damaged) {
   std::vector<Entry> entries;
   if (read_index(store, file, kind, entries)) return entries;
+  bool whole = true;
+  ReportDamage note;
+  if (damaged)
+    note = [&](const std::string& message) {
+      whole = false;
+      damaged(message);
+    };
   switch (kind) {
     case ContainerKind::kTar:
-      entries = tar_entries(store, file, progress);
+      entries = tar_entries(store, file, progress, note);
       break;
     case ContainerKind::kTarGz:
-      entries = tar_gz_entries(store, file, progress);
+      entries = tar_gz_entries(store, file, progress, note);
       break;
     case ContainerKind::kTfrecord:
-      entries = tfrecord_entries(store, file, progress);
+      entries = tfrecord_entries(store, file, progress, note);
       break;
     case ContainerKind::kFile:
     case ContainerKind::kPack:
       return entries;
   }
-  write_index(file, index_text(entries, kind, file));
+  if (whole) write_index(file, index_text(entries, kind, file));
   return entries;
+}
+
+std::vector<Entry> container_entries(Store& store, const StoredFile& file,
+                                     ContainerKind kind,
+                                     const ShowProgress& progress) {
+  return entries_before_damage(store, file, kind, progress, {});
 }
 
 }  // namespace chexnet

@@ -178,18 +178,23 @@ void TarStream::finish() const {
 }
 
 std::vector<Entry> tar_entries(Store& store, const StoredFile& file,
-                               const ShowProgress& progress) {
+                               const ShowProgress& progress,
+                               const ReportDamage& damaged) {
   std::vector<Entry> entries;
   TarStream tar(
       file.path, [](Entry&) {}, [&](Entry& e) { entries.push_back(e); });
   std::vector<std::byte> bytes;
   constexpr uint64_t kPiece = 8 << 20;
-  for (uint64_t at = 0; at < file.size; at += kPiece) {
-    store.read(file.path, at, std::min(kPiece, file.size - at), bytes);
-    tar.feed(bytes);
-    progress(at + bytes.size());
+  try {
+    for (uint64_t at = 0; at < file.size; at += kPiece) {
+      store.read(file.path, at, std::min(kPiece, file.size - at), bytes);
+      tar.feed(bytes);
+      progress(at + bytes.size());
+    }
+    tar.finish();
+  } catch (const DataError& e) {
+    report_damage(damaged, e);
   }
-  tar.finish();
   return entries;
 }
 

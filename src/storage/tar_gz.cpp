@@ -21,6 +21,7 @@
 #include <cassert>
 #include <cstring>
 #include <deque>
+#include <string_view>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/storage/tar.hpp"
@@ -55,7 +56,21 @@ class Indexer {
   Indexer(const Indexer&) = delete;
   Indexer& operator=(const Indexer&) = delete;
 
-  std::vector<Entry> run(const ShowProgress& progress) {
+  std::vector<Entry> run(const ShowProgress& progress,
+                         const ReportDamage& damaged) {
+    try {
+      read(progress);
+    } catch (const DataError& e) {
+      report_damage(damaged, e);
+      if (!trusted_) return {};
+      set_stored();
+    }
+    finish_groups(0);
+    return std::move(entries_);
+  }
+
+ private:
+  void read(const ShowProgress& progress) {
     while (read_ < file_.size) {
       store_.read(file_.path, read_, std::min(kPiece, file_.size - read_),
                   compressed_);
@@ -66,11 +81,8 @@ class Indexer {
     }
     if (!complete_) gzip_is_damaged(file_.path, read_, "cut off");
     tar_.finish();
-    finish_groups(0);
-    return std::move(entries_);
   }
 
- private:
   void begin(Entry& e) {
     assert(e.offset >= point_.out);
     e.skip = e.offset - point_.out;
@@ -103,8 +115,11 @@ class Indexer {
       z_.avail_out = static_cast<uInt>(kFresh);
       const int rc = inflate(&z_, Z_BLOCK);
       const uint64_t in = read_ + compressed_.size() - z_.avail_in;
-      if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
-        gzip_is_damaged(file_.path, in, z_.msg != nullptr ? z_.msg : "cut off");
+      if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
+        const std::string_view what = z_.msg != nullptr ? z_.msg : "cut off";
+        trusted_ = !what.ends_with("check");  // of data, length or head
+        gzip_is_damaged(file_.path, in, what.data());
+      }
       take(kFresh - z_.avail_out, in);
       const bool at_boundary =
           (z_.data_type & 128) != 0 && (z_.data_type & 64) == 0;
@@ -119,15 +134,21 @@ class Indexer {
   // The `made` bytes behind the window, which `in` bytes of the file were
   // needed for.
   void take(size_t made, uint64_t in) {
+    needed_ = in;
     tar_.feed(std::span(out_).subspan(kDeflateWindow, made));
     out_total_ += made;
     std::memmove(out_.data(), out_.data() + made, kDeflateWindow);
+    set_stored();
+    finish_groups(1);
+  }
+
+  // Of the members that ended in the bytes fed last.
+  void set_stored() {
     for (const auto& [group, number] : ended_) {
       Entry& e = group->members[number];
-      e.stored = in - e.offset;
+      e.stored = needed_ - e.offset;
     }
     ended_.clear();
-    finish_groups(1);
   }
 
   // Zeros may follow the last gzip member; others go on where it stopped.
@@ -162,8 +183,10 @@ class Indexer {
   std::vector<std::byte> compressed_,
       out_;  // out_: the window, then what is inflated next
   uint64_t read_ = 0, out_total_ = 0;  // bytes of the file, and inflated
-  bool complete_ = true;               // no gzip member is open
-  GzPoint point_;                      // the last block boundary
+  uint64_t needed_ = 0;   // bytes of the file that the bytes fed last needed
+  bool trusted_ = true;   // no checksum of what was inflated was wrong
+  bool complete_ = true;  // no gzip member is open
+  GzPoint point_;         // the last block boundary
   std::vector<std::pair<Group*, size_t>>
       ended_;  // members that ended in the bytes fed last
   std::vector<Entry> entries_;
@@ -199,8 +222,9 @@ void inflate_member(std::span<const std::byte> compressed, const Entry& entry,
 }
 
 std::vector<Entry> tar_gz_entries(Store& store, const StoredFile& file,
-                                  const ShowProgress& progress) {
-  return Indexer(store, file).run(progress);
+                                  const ShowProgress& progress,
+                                  const ReportDamage& damaged) {
+  return Indexer(store, file).run(progress, damaged);
 }
 
 }  // namespace chexnet

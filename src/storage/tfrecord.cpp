@@ -262,9 +262,10 @@ uint32_t stored_crc32c(std::span<const std::byte> data) {
   return (rotated >> 17) | (rotated << 15);
 }
 
-std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
-                                    const ShowProgress& progress) {
-  std::vector<Entry> entries;
+namespace {
+
+void add_entries(Store& store, const StoredFile& file,
+                 const ShowProgress& progress, std::vector<Entry>& entries) {
   std::vector<std::byte> bytes;
   uint64_t start = 0;  // of `bytes` in the file
   uint64_t offset = 0;
@@ -303,6 +304,19 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
     entries.push_back(std::move(entry));
     offset += kRecordHead + data.size() + kRecordTail;
     progress(offset);
+  }
+}
+
+}  // namespace
+
+std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
+                                    const ShowProgress& progress,
+                                    const ReportDamage& damaged) {
+  std::vector<Entry> entries;
+  try {
+    add_entries(store, file, progress, entries);
+  } catch (const DataError& e) {
+    report_damage(damaged, e);
   }
   return entries;
 }

@@ -127,6 +127,38 @@ refused 8 "absent-list" predict "$run" @absent-list
 : >nothing.txt
 refused 8 "no image is there" predict "$run" @nothing.txt
 
+# A damaged archive is a row too, behind those of its members before the damage.
+mkdir broken && tar cf broken/b.tar --sort=name set && tar czf broken/c.tgz --sort=name set && cp "${files[0]}" broken/z.png
+truncate -s $(($(stat -c %s broken/b.tar) / 2)) broken/b.tar
+truncate -s $(($(stat -c %s broken/c.tgz) / 2)) broken/c.tgz
+head -c 2000 /dev/urandom >broken/d.tar; echo no pack >broken/e.pack
+predict broken --out broken.csv --json >broken.json
+check "damaged archives do not end the job" [ $? = 0 ]
+check "a warning names each" eval '[ "$(grep -c "broken/[bcde]\.[a-z]*: " log)" -ge 4 ]'
+check "two ranks" predict broken --ranks 2 --out broken2.csv
+check "write the same bytes" cmp broken.csv broken2.csv
+python3 - <<'PY' && echo "ok: members before the damage are scored, and each archive is a row with its error" || fail "damaged archives"
+import csv, json
+truth = {r['image']: r for r in csv.DictReader(open('folder.csv'))}
+rows = list(csv.DictReader(open('broken.csv')))
+lines = [json.loads(line) for line in open('broken.json')]
+assert [r['image'] for r in rows] == [l['image'] for l in lines[:-1]]
+probs = [k for k in rows[0] if k.startswith('prob:')]
+errors = {r['image']: r['error'] for r in rows if r['error']}
+assert list(errors) == ['broken/b.tar', 'broken/c.tgz', 'broken/d.tar', 'broken/e.pack'], errors
+assert 'is cut off' in errors['broken/b.tar'] and 'cut off' in errors['broken/c.tgz'] and 'damaged tar header at byte 0' in errors['broken/d.tar'], errors
+for archive in ('broken/b.tar', 'broken/c.tgz'):
+    at = [r['image'] for r in rows].index(archive)
+    members = [r for r in rows if r['image'].startswith(archive + '/')]
+    assert 3 < len(members) < len(truth) and members == rows[at - len(members):at], (archive, len(members))
+    for r in members:
+        assert [r[k] for k in probs] == [truth[r['image'][len(archive) + 1:]][k] for k in probs], r
+assert rows[-1]['image'] == 'broken/z.png' and not rows[-1]['error']
+assert lines[-1]['errors'] == 4 and lines[-1]['scored'] == len(rows) - 4, lines[-1]
+PY
+rc=0; predict broken/d.tar broken/e.pack --out none.csv || rc=$?
+check "with nothing scored the program ends with 3" [ $rc = 3 ]
+
 # The model's own input.
 for set in data.resize=40 data.crop=30 data.eval_resize=64 data.resize_kind=area data.jpeg_scale=off data.mean=[0] "data.findings=[Edema]" model.arch=resnet50; do
   refused 2 "--set ${set%%=*}: the model was trained with" predict "$run" set "--set" "$set"

@@ -94,3 +94,37 @@ TEST_CASE("parts of an archive are named after it, equal names by number") {
   CHECK(names[1].starts_with(tar + "/set/1.png#"));
   CHECK(input.left_out == 1);
 }
+
+TEST_CASE("a damaged archive is a row behind those of its members before it") {
+  const ScratchFolder folder;
+  const std::string place = folder.path().string();
+  for (const char* name : {"1.png", "2.png", "3.png"})
+    folder.write(std::string("set/") + name, std::string(3000, *name));
+  const std::string last = folder.write("last.png", "x");
+  REQUIRE(std::system(("cd " + place +
+                       " && tar cf a.tar --sort=name set && tar czf b.tgz "
+                       "--sort=name set")
+                          .c_str()) == 0);
+  std::filesystem::resize_file(folder / "a.tar", 512 + 2 * (512 + 3072) + 900);
+  std::fstream tgz(folder / "b.tgz", std::ios::in | std::ios::out);
+  tgz.seekp(-8, std::ios::end);  // the CRC-32 of all that was packed
+  tgz.put('?').flush();
+  folder.write("c.pack", "no pack");
+
+  const std::string tar = place + "/a.tar";
+  const InputImages input = found_in({{tar, false},
+                                      {place + "/b.tgz", false},
+                                      {place + "/c.pack", true},
+                                      {tar, false},
+                                      {last, false}});
+  CHECK(names_of(input) ==
+        std::vector<std::string>{tar + "/set/1.png", tar + "/set/2.png", tar,
+                                 place + "/b.tgz", place + "/c.pack", last});
+  CHECK(input.images[2].problem.find("the archive is cut off at byte") !=
+        std::string::npos);
+  CHECK(input.images[3].problem.find("incorrect data check") !=
+        std::string::npos);
+  CHECK(input.images[4].problem.find("[pack] ") != std::string::npos);
+  CHECK(input.found.size() == 3);
+  CHECK_FALSE(std::filesystem::exists(tar + ".index"));
+}

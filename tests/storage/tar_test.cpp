@@ -47,6 +47,32 @@ std::map<std::string, std::string> write_files(const ScratchFolder& folder) {
   return files;
 }
 
+std::string bytes_of(const std::filesystem::path& path) {
+  std::vector<std::byte> bytes;
+  read_bytes(path.string(), bytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Each of `entries` has the content that `files` tells.
+void check_contents(Store& store, const std::string& path, ContainerKind kind,
+                    const std::vector<Entry>& entries,
+                    const std::map<std::string, std::string>& files) {
+  for (const auto& e : entries) {
+    std::vector<std::byte> packed, content;
+    INFO(path << " " << e.name);
+    if (kind == ContainerKind::kTar) {
+      store.read(path, e.offset, e.length, content);
+    } else {
+      store.read(path, e.offset, e.stored, packed);
+      inflate_member(packed, e, path, content);
+    }
+    REQUIRE(files.contains(e.name));
+    CHECK(std::string(reinterpret_cast<const char*>(content.data()),
+                      content.size()) == files.at(e.name));
+    CHECK(crc32c(content) == e.crc32c);
+  }
+}
+
 void check_all(const std::string& path, ContainerKind kind,
                const std::map<std::string, std::string>& files) {
   const auto store = local_store();
@@ -59,20 +85,7 @@ void check_all(const std::string& path, ContainerKind kind,
                            : tar_gz_entries(*store, file, none);
   CHECK(entries.size() == files.size());
   CHECK(entries_of_text(index_text(entries, kind, file), "x") == entries);
-  for (const auto& e : entries) {
-    std::vector<std::byte> packed, content;
-    INFO(path << " " << e.name);
-    if (kind == ContainerKind::kTar) {
-      store->read(path, e.offset, e.length, content);
-    } else {
-      store->read(path, e.offset, e.stored, packed);
-      inflate_member(packed, e, path, content);
-    }
-    REQUIRE(files.contains(e.name));
-    CHECK(std::string(reinterpret_cast<const char*>(content.data()),
-                      content.size()) == files.at(e.name));
-    CHECK(crc32c(content) == e.crc32c);
-  }
+  check_contents(*store, path, kind, entries, files);
 }
 
 }  // namespace
@@ -117,6 +130,36 @@ TEST_CASE("members of tar and tar.gz archives are read where they lie") {
   CHECK(error_of<DataError>([&] {
           tar_gz_entries(*store, {path, bytes.size()}, [](uint64_t) {});
         }).find("bad.tar.gz") != std::string::npos);
+}
+
+TEST_CASE("of a damaged archive the members before the damage can be read") {
+  const ScratchFolder folder;
+  const auto files = write_files(folder);
+  const std::string in = (folder / "in").string();
+  REQUIRE(
+      std::system(("cd " + in +
+                   " && tar cf ../x.tar --sort=name images && gzip -k ../x.tar")
+                      .c_str()) == 0);
+  for (const auto kind : {ContainerKind::kTar, ContainerKind::kTarGz}) {
+    const bool is_tar = kind == ContainerKind::kTar;
+    const std::string whole =
+        bytes_of(folder / (is_tar ? "x.tar" : "x.tar.gz"));
+    for (const double part : {0.1, 0.5, 0.9}) {
+      const auto size =
+          static_cast<size_t>(part * static_cast<double>(whole.size()));
+      const std::string path = folder.write("cut", whole.substr(0, size));
+      std::string damage;
+      const auto note = [&](const std::string& message) { damage = message; };
+      const auto store = local_store();
+      const auto read = is_tar ? tar_entries : tar_gz_entries;
+      const auto entries = read(
+          *store, {path, size}, [](uint64_t) {}, note);
+      CHECK(damage.find("cut off") != std::string::npos);
+      CHECK(entries.size() < files.size());
+      CHECK((part < 0.5 || !entries.empty()));
+      check_contents(*store, path, kind, entries, files);
+    }
+  }
 }
 
 TEST_CASE(

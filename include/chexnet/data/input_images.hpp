@@ -41,7 +41,9 @@ struct InputImages {
                         // are no images: tables, text
 };
 
-// Each image once, however often it is named. AbsentError: a place that no list
+// Each image once, however often it is named. A damaged archive, shard or pack
+// is a row with its problem, behind those of its parts before the damage.
+// AbsentError: a place that no list
 // names is not there, or no image is found at all.
 InputImages find_input_images(
     const std::vector<InputPlace>& places, Stores& stores,

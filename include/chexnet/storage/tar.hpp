@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/storage/damaged_container.hpp"
 #include "chexnet/storage/entry.hpp"
 #include "chexnet/storage/store.hpp"
 
@@ -62,11 +63,16 @@ class TarStream {
   Entry entry_;
 };
 
+// `damaged`: as entries_before_damage().
 std::vector<Entry> tar_entries(Store& store, const StoredFile& file,
-                               const ShowProgress& progress);
-// DataError also when a member cannot be reached within kFarthestStart.
+                               const ShowProgress& progress,
+                               const ReportDamage& damaged = {});
+// DataError also when a member cannot be reached within kFarthestStart. Where
+// the checksum of all that was inflated is wrong, any member may be, so none is
+// returned.
 std::vector<Entry> tar_gz_entries(Store& store, const StoredFile& file,
-                                  const ShowProgress& progress);
+                                  const ShowProgress& progress,
+                                  const ReportDamage& damaged = {});
 
 // The content of one member, not checked. `compressed`: the archive's bytes
 // [entry.offset, entry.offset + entry.stored), which may end with the deflate

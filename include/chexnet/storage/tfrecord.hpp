@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chexnet/storage/damaged_container.hpp"
 #include "chexnet/storage/entry.hpp"
 #include "chexnet/storage/store.hpp"
 
@@ -51,7 +52,8 @@ constexpr uint64_t kRecordHead = 12,
 
 // Reads a shard through, checksums included. Entry names are image/filename.
 std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
-                                    const ShowProgress& progress);
+                                    const ShowProgress& progress,
+                                    const ReportDamage& damaged = {});
 
 // "train-00003-of-00338" for shard 3 of 338.
 std::string shard_name(const std::string& prefix, size_t shard, size_t shards);

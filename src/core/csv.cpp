@@ -5,6 +5,7 @@
 #include "chexnet/core/csv.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -12,7 +13,8 @@
 
 namespace chexnet {
 
-CsvReader::CsvReader(std::string_view text) : rest_(text) {
+CsvReader::CsvReader(std::string_view text, char separator)
+    : rest_(text), separator_(separator) {
   if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
 }
 
@@ -27,6 +29,10 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
   unquoted_.clear();
   std::vector<std::pair<size_t, size_t>>
       quoted;  // (field, index into unquoted_)
+  const std::array<char, 2> ends = {separator_, '\n'};
+  const auto end_of_field = [&] {
+    return rest_.find_first_of(std::string_view(ends.data(), ends.size()));
+  };
   for (;;) {
     if (!rest_.empty() && rest_.front() == '"') {
       rest_.remove_prefix(1);
@@ -45,7 +51,7 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
         }
       }
       // What follows the quotes belongs to the field, as elsewhere.
-      auto more = rest_.substr(0, rest_.find_first_of(",\n"));
+      auto more = rest_.substr(0, end_of_field());
       rest_.remove_prefix(more.size());
       if (more.ends_with('\r')) more.remove_suffix(1);
       value += more;
@@ -53,7 +59,7 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
       unquoted_.push_back(std::move(value));
       fields.emplace_back();
     } else {
-      const size_t end = rest_.find_first_of(",\n");
+      const size_t end = end_of_field();
       std::string_view field = rest_.substr(0, end);
       rest_.remove_prefix(field.size());
       if (field.ends_with('\r')) field.remove_suffix(1);
@@ -69,6 +75,28 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
   }
   for (const auto& [field, index] : quoted) fields[field] = unquoted_[index];
   return true;
+}
+
+char separator_of(std::string_view text) {
+  const auto first = text.find_first_not_of("\xEF\xBB\xBF\r\n");
+  if (first == std::string_view::npos) return ',';
+  std::array<std::pair<char, int>, 3> counts = {
+      {{',', 0}, {';', 0}, {'\t', 0}}};
+  bool is_quoted = false;
+  int brackets = 0;
+  for (const char c : text.substr(first)) {
+    if (c == '"') is_quoted = !is_quoted;
+    if (is_quoted) continue;
+    if (c == '\n') break;
+    if (c == '[') ++brackets;
+    if (c == ']') --brackets;
+    if (brackets > 0) continue;
+    for (auto& [separator, count] : counts) count += c == separator ? 1 : 0;
+  }
+  // Of equal ones the first.
+  return std::ranges::max_element(counts, {},
+                                  [](const auto& s) { return s.second; })
+      ->first;
 }
 
 std::string csv_field(std::string_view text) {

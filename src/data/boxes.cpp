@@ -1,5 +1,6 @@
 // The header's third name holds commas, "Bbox [x,y,w,h]", so it splits into
-// four fields, as a row's box does. NIH's file has three more commas behind.
+// four fields, as a row's box does; it is one where columns are separated by
+// something else. NIH's file has three more commas behind.
 #include "chexnet/data/boxes.hpp"
 
 #include <array>
@@ -24,7 +25,7 @@ constexpr size_t kFields = 6;
 }
 
 bool is_header(const std::vector<std::string_view>& fields) {
-  return fields.size() >= kFields && trimmed(fields[0]) == "Image Index" &&
+  return fields.size() > 2 && trimmed(fields[0]) == "Image Index" &&
          trimmed(fields[1]) == "Finding Label" &&
          trimmed(fields[2]).starts_with("Bbox [x");
 }
@@ -37,7 +38,7 @@ std::vector<FindingBox> read_boxes(const std::string& path,
   if (const auto line = line_not_utf8(text); line > 0)
     fail(path, static_cast<int>(line), "the text is not UTF-8",
          "is this a list of boxes?");
-  CsvReader csv(text);
+  CsvReader csv(text, separator_of(text));
   std::vector<std::string_view> fields;
   if (!csv.next(fields) || !is_header(fields))
     fail(path, 1, "this is no list of boxes",

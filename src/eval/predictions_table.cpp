@@ -50,7 +50,7 @@ class TableReader {
  public:
   TableReader(const std::string& path, const std::string& text,
               const Manifest* manifest)
-      : path_(path), manifest_(manifest), csv_(text) {}
+      : path_(path), manifest_(manifest), csv_(text, separator_of(text)) {}
 
   Predictions read() {
     read_header();
@@ -162,7 +162,7 @@ class TableReader {
     const auto value = parsed_number<double>(cell);
     if (!value)
       fail("'" + std::string(cell) + "' is not a number",
-           "probabilities are plain decimals");
+           "probabilities are decimals with a point");
     return *value;
   }
 

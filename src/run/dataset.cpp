@@ -91,7 +91,7 @@ void keep_present_columns(std::vector<std::string>& columns,
   for (const auto& table : tables) {
     const std::string text = table_text(table, s3);
     std::vector<std::string_view> fields;
-    CsvReader(text).next(fields);
+    CsvReader(text, separator_of(text)).next(fields);
     for (const auto field : fields) header.emplace(trimmed(field));
   }
   std::vector<std::string> present;

@@ -64,6 +64,27 @@ TEST_CASE("CSV fields are split as RFC 4180 says") {
   CHECK(csv_field("a,\"b") == "\"a,\"\"b\"");
 }
 
+TEST_CASE("what separates the columns of a table is seen in its first line") {
+  for (const auto& [text, separator] :
+       std::vector<std::pair<std::string, char>>{
+           {"", ','},
+           {"image\na;b\n", ','},
+           {"image,a\nx;y;z", ','},
+           {"\xEF\xBB\xBFimage;a\r\nx,1;0,5\n", ';'},
+           {"image\ta,b\tc\n", '\t'},
+           {"image,a;b\n", ','},
+           {"\"a;b;c\",image\n", ','},
+           {"Image Index;Labels;Original[Width,Height];Spacing[x,y]\n", ';'}}) {
+    INFO(text);
+    CHECK(separator_of(text) == separator);
+  }
+  CsvReader csv("a;b\n\"x;y\"\"\";1,5\r\n", ';');
+  std::vector<std::string_view> fields;
+  REQUIRE(csv.next(fields));
+  REQUIRE(csv.next(fields));
+  CHECK(fields == std::vector<std::string_view>{"x;y\"", "1,5"});
+}
+
 TEST_CASE("what follows the quotes of a CSV field is not lost") {
   CsvReader csv("\"a\"b,c\r\n\"d\" \r\n\"e\"\rf,g\n\"h\"");
   std::vector<std::string_view> fields;

@@ -40,6 +40,21 @@ TEST_CASE("a list of boxes is read with or without NIH's last commas") {
         find_finding(nih_findings(), "Infiltration"));
 }
 
+TEST_CASE("a list of boxes with semicolons or tabs reads alike") {
+  const ScratchFolder folder;
+  for (const char* text :
+       {"Image Index;Finding Label;Bbox [x;y;w;h]\na.png;Mass;1.5;2;3;4\n",
+        "Image Index;Finding Label;Bbox [x,y,w,h];;\na.png;Mass;1.5;2;3;4\n",
+        "Image Index\tFinding Label\tBbox [x,y,w,h]\na.png\tMass\t1.5\t2\t3\t"
+        "4\n"}) {
+    const auto boxes = read_boxes(folder.write("b.csv", text));
+    REQUIRE(boxes.size() == 1);
+    CHECK(boxes[0].finding == "Mass");
+    CHECK(boxes[0].x == 1.5);
+    CHECK(boxes[0].height == 4);
+  }
+}
+
 TEST_CASE("what is no list of boxes is refused with its line") {
   CHECK(refusal("Image Index,Finding Labels\n").find("b.csv:1: this is no") !=
         std::string::npos);

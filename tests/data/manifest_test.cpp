@@ -108,10 +108,16 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   config.findings = {"B"};
   CHECK(read_manifest(config).labels == std::vector<float>{1, 0});
   config.findings = {"C"};
-  CHECK(error_of<ConfigError>([&] {
-          read_manifest(config);
-        }).find("no finding 'C'") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] { read_manifest(config); })
+            .find("[config] data.findings: " + config.manifest.path[0] +
+                  " has no finding 'C'. Hint: nearest are ") !=
+        std::string::npos);
   config.findings.clear();
+  const auto comma = config.manifest.path;
+  config.manifest.path = {folder.write(
+      "semicolon.csv", "file;who;B;A;note\na.png;p1;1;-1;0\nb.png;p2;;0;1\n")};
+  CHECK(read_manifest(config).labels == std::vector<float>{1, 1, 0, 0});
+  config.manifest.path = comma;
   config.manifest.columns.image = "files";
   CHECK(error_of<DataError>([&] {
           read_manifest(config);

@@ -130,6 +130,11 @@ TEST_CASE("a table of predictions that does not fit is refused") {
         [&] { read_predictions(folder.write("p.csv", text), m); });
   };
   CHECK(refused("image,A\nx,0.5\n", &manifest).empty());
+  CHECK(refused("image;A\nx;0.5\n", &manifest).empty());
+  CHECK(refused("\xEF\xBB\xBFimage\tA\r\nx\t0.5\r\n", &manifest).empty());
+  CHECK(refused("image;A\nx;0,5\n", &manifest)
+            .find("'0,5' is not a number. Hint: probabilities are decimals "
+                  "with a point") != std::string::npos);
   CHECK(refused("image,B\nx,0.5\n", &manifest)
             .find("no column for a finding of m.csv (A)") != std::string::npos);
   CHECK(refused("image,A\ny,0.5\n", &manifest)

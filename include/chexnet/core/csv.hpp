@@ -1,4 +1,4 @@
-// Comma-separated tables (RFC 4180 quoting, LF or CRLF, optional UTF-8
+// Tables of separated columns (RFC 4180 quoting, LF or CRLF, optional UTF-8
 // byte-order mark) read in one pass over a text that the caller keeps alive.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace chexnet {
 
 class CsvReader {
  public:
-  explicit CsvReader(std::string_view text);
+  explicit CsvReader(std::string_view text, char separator = ',');
   // Fills `fields` with the next record (views into the text, or into this
   // object for quoted fields, valid until the next call); false at the end.
   // Empty lines are skipped.
@@ -20,10 +20,16 @@ class CsvReader {
 
  private:
   std::string_view rest_;
+  char separator_;
   std::vector<std::string> unquoted_;
   int line_ = 1;
   int record_line_ = 0;
 };
+
+// Of a table that somebody saved: the comma, semicolon or tab that its first
+// line has most of, outside of quotes and of brackets (NIH's "Bbox [x,y,w,h]").
+// Spreadsheets of languages that write 0,5 save semicolons.
+char separator_of(std::string_view text);
 
 // Quotes a field when it holds a comma, quote or line break.
 std::string csv_field(std::string_view text);

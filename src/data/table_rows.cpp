@@ -1,0 +1,103 @@
+#include "table_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/parsed_number.hpp"
+#include "chexnet/data/column_limit.hpp"
+#include "chexnet/data/findings.hpp"
+#include "labels.hpp"
+
+namespace chexnet {
+
+void Table::fail(const std::string& what, const std::string& hint) const {
+  throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " +
+                  printable(shortened(what, kLongestError / 4) +
+                            ". Hint: " + shortened(hint, kLongestError / 4)));
+}
+
+std::vector<std::string> read_header(
+    const std::vector<std::string_view>& fields, const Table& table) {
+  if (fields.size() > kMostColumns)
+    table.fail("the header has " + std::to_string(fields.size()) +
+                   " columns, more than " + std::to_string(kMostColumns),
+               "is this a table of images and labels?");
+  std::vector<std::string> header;
+  for (const auto f : fields) header.emplace_back(trimmed(f));
+  return header;
+}
+
+float parse_age(std::string_view cell) {
+  const auto age = years(cell);
+  return age ? static_cast<float>(*age) : kUnlabeled;
+}
+
+float parse_weight(std::string_view cell, const Table& table,
+                   const std::string& column) {
+  cell = trimmed(cell);
+  const auto value = parsed_number<float>(cell);
+  // More, and one image's loss may be beyond what fp32 holds.
+  constexpr float kMostWeight = 1e6f;
+  if (!value || !std::isfinite(*value) || *value < 0 || *value > kMostWeight)
+    table.fail("weight '" + std::string(cell) + "' in column " + column +
+                   " is not a number from 0 to 1,000,000",
+               "data.sample_weight names the column");
+  return *value;
+}
+
+namespace {
+
+// npos where the table has no such column.
+size_t find_column(const std::vector<std::string>& header,
+                   const std::string& name) {
+  const auto found = std::ranges::find(header, name);
+  return found == header.end() ? std::string::npos
+                               : static_cast<size_t>(found - header.begin());
+}
+
+}  // namespace
+
+size_t column(const std::vector<std::string>& header, const std::string& name,
+              const Table& table) {
+  const size_t found = find_column(header, name);
+  if (found == std::string::npos)
+    table.fail("no column '" + name + "'",
+               "the header has " + nearest_names(name, header, header.size()));
+  return found;
+}
+
+size_t weight_column(const std::vector<std::string>& header,
+                     const TableFile& file) {
+  return file.sample_weight.empty() ? std::string::npos
+                                    : find_column(header, file.sample_weight);
+}
+
+bool add_row(Manifest& m, const Table& table, RowChoice& choice,
+             const std::vector<std::string_view>& fields,
+             std::string_view image, std::string_view patient) {
+  image = trimmed(image);
+  patient = trimmed(patient);
+  if (image.empty())
+    table.fail("image name is empty", "is this the right table?");
+  if (patient.empty())
+    table.fail("patient id is empty",
+               "splits are made by patient, so each row needs one");
+  if (!choice.keeps(fields, image, patient)) {
+    m.left_out.emplace(image);
+    return false;
+  }
+  const auto [first, is_new] =
+      m.rows.emplace(image, static_cast<uint32_t>(m.images.size()));
+  if (!is_new)
+    table.fail("the image of this row appears twice, first on line " +
+                   std::to_string(m.lines[first->second]),
+               "remove one of the rows");
+  m.lines.push_back(static_cast<uint32_t>(table.line));
+  m.images.emplace_back(image);
+  m.patients.emplace_back(patient);
+  return true;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,52 @@
+// What the readers of all forms of tables share: errors with their line,
+// columns by name, rows that take part.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chexnet/core/plain_text.hpp"
+#include "chexnet/data/manifest.hpp"
+#include "row_choice.hpp"
+#include "table_reader.hpp"
+
+namespace chexnet {
+
+struct Table {
+  const std::string& path;
+  int line = 0;
+  // DataError.
+  [[noreturn]] void fail(const std::string& what,
+                         const std::string& hint) const;
+};
+
+// The cells of the first line.
+std::vector<std::string> read_header(
+    const std::vector<std::string_view>& fields, const Table& table);
+
+// NaN where it is none.
+float parse_age(std::string_view cell);
+float parse_weight(std::string_view cell, const Table& table,
+                   const std::string& column);
+
+// DataError where the table has no such column.
+size_t column(const std::vector<std::string>& header, const std::string& name,
+              const Table& table);
+// npos where none is asked for, or the table lacks it.
+size_t weight_column(const std::vector<std::string>& header,
+                     const TableFile& file);
+
+// Whether the row takes part.
+bool add_row(Manifest& m, const Table& table, RowChoice& choice,
+             const std::vector<std::string_view>& fields,
+             std::string_view image, std::string_view patient);
+
+// The forms of tables: `text` is the table, `m` has its path.
+void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
+              Manifest& m);
+// One column per finding: CheXpert's and anybody's.
+void read_columns(const std::string& text, const TableFile& file, bool may_lack,
+                  RowChoice& choice, Manifest& m);
+
+}  // namespace chexnet

@@ -42,10 +42,6 @@ std::string numbered(size_t number, const fs::path& image) {
   return text.data() + image.stem().string().substr(0, kMostOfAName) + ".dcm";
 }
 
-void make_folder(const std::string& folder) {
-  if (!folder.empty()) fs::create_directories(folder);
-}
-
 // What the answers of a report rest on; "" without the model's own rules.
 std::string rule_text(const Json& decisions) {
   if (decisions.is_null()) return "";
@@ -71,8 +67,6 @@ void add_dicom_result_options(CLI::App& command, DicomResultOptions& options) {
 
 void check_dicom_result_options(const DicomResultOptions& options) {
   if (!options.wanted()) return;
-  require_new_folder("dicom", options.reports);
-  require_new_folder("dicom", options.captures);
   if (!fs::exists(converter()))
     throw ConfigError(
         "[dicom] there is no chexnet-dicom beside this program, so it was "
@@ -140,8 +134,6 @@ bool DicomResults::write(const ReportedModel& model) const {
                           {"rule", rule_text(texts_.decisions_json())}}},
                         {"images", images_}};
   write_atomically(list, json_text(request), 0600);
-  make_folder(options_.reports);
-  make_folder(options_.captures);
   return say_end(output_of({converter(), "--results", list.string()}));
 }
 

@@ -20,8 +20,7 @@ struct DicomResultOptions {
   bool wanted() const { return !reports.empty() || !captures.empty(); }
 };
 void add_dicom_result_options(CLI::App& command, DicomResultOptions& options);
-// Before the work. CheckpointError: a folder that holds something already, or
-// that cannot be made. ConfigError: this build has no chexnet-dicom.
+// Before the work. ConfigError: this build has no chexnet-dicom.
 void check_dicom_result_options(const DicomResultOptions& options);
 
 // The network that found it.
@@ -29,7 +28,8 @@ struct ReportedModel {
   std::string network, sha256;  // "densenet121"; of the weights' file
 };
 
-// Takes scores one by one, writes when all are known. Rank 0.
+// Takes scores one by one, writes when all are known. Rank 0. The folders are
+// there and empty (predict_folders.hpp).
 class DicomResults {
  public:
   // `texts` must outlive it. `pictures`: the folder of the heat maps.

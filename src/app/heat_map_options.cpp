@@ -5,12 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <iterator>
-#include <memory>
 
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/csv.hpp"
@@ -50,35 +46,6 @@ std::string file_name(size_t row, const std::string& image, size_t k,
   return std::string(number.data()) + "_" +
          name_part(fs::path(image).stem().string()) + "_" + output.data() +
          "_" + name_part(finding) + ".png";
-}
-
-// In the folder until all pictures and their list are there. Who makes it has
-// the folder: of two at once one is refused.
-constexpr const char* kUnfinished = "unfinished";
-
-void claim_folder(const fs::path& folder) {
-  const auto refuse = [&](const std::string& what, const std::string& remedy) {
-    throw CheckpointError("[heat maps] " + folder.string() + ": " + what +
-                          ". Hint: " + remedy);
-  };
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) refuse(error.message(), "choose a writable folder");
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> mark(
-      std::fopen((folder / kUnfinished).c_str(), "wx"), std::fclose);
-  if (mark == nullptr && errno == EEXIST)
-    refuse("another command writes to it, or one was ended in it",
-           "name a new folder");
-  if (mark == nullptr)
-    refuse(std::strerror(errno), "choose a writable folder with room");
-  if (std::distance(fs::directory_iterator(folder), {}) == 1) return;
-  fs::remove(folder / kUnfinished, error);  // another one has ended meanwhile
-  refuse("is not an empty folder", "name a new folder");
-}
-
-void make_folder(const fs::path& folder, Communicator& comm) {
-  if (comm.rank() == 0) claim_folder(folder);
-  comm.barrier();
 }
 
 }  // namespace
@@ -145,7 +112,6 @@ void check_heat_map_options(const HeatMapOptions& options,
     if (!find_finding(known, finding))
       throw ConfigError("[heat maps] the network does not know '" + finding +
                         "'. Hint: it knows " + listed(known, known.size()));
-  require_new_folder("heat maps", options.folder);
 }
 
 HeatMapFolder::HeatMapFolder(const HeatMapOptions& options,
@@ -192,7 +158,6 @@ void HeatMapFolder::write_list() const {
               csv_number(picture.probability) + "\n";
     }
   write_atomically(folder / "heatmaps.csv", text);
-  fs::remove(folder / kUnfinished);
 }
 
 std::string HeatMapFolder::text() const {
@@ -204,7 +169,6 @@ std::string HeatMapFolder::text() const {
 bool HeatMapFolder::write(const RunContext& run,
                           const std::function<bool()>& stop) const {
   const fs::path folder = options_.folder;
-  make_folder(folder, run.comm);
   std::vector<uint32_t> rows;
   for (const auto& [number, _] : rows_)
     rows.push_back(static_cast<uint32_t>(number));

@@ -29,8 +29,7 @@ void require_heat_maps(const CLI::App& command, const HeatMapKind& kind,
                        const std::vector<std::string>& wanted_by);
 void add_heat_map_options(CLI::App& command, HeatMapOptions& options);
 
-// Before the work: CheckpointError where the folder holds something already;
-// ConfigError for a finding that the network does not know.
+// Before the work: ConfigError for a finding that the network does not know.
 void check_heat_map_options(const HeatMapOptions& options,
                             const std::vector<std::string>& known);
 
@@ -38,7 +37,8 @@ void check_heat_map_options(const HeatMapOptions& options,
 using HeatMapFiles = std::vector<std::pair<std::string, std::string>>;
 
 // Which pictures there will be follows from the scores, row by row, the same on
-// every rank; they are drawn when all rows are known.
+// every rank; they are drawn when all rows are known. The folder is there and
+// empty (predict_folders.hpp).
 class HeatMapFolder {
  public:
   // `findings` [K]: the network's. `thresholds` [K] say what is wanted where

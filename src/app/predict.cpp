@@ -4,9 +4,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <array>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,77 +13,22 @@
 #include "chexnet/app/image_scores.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/checkpoint/store.hpp"
-#include "chexnet/config/options.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/run/input_set.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/score_images.hpp"
-#include "dicom_results.hpp"
-#include "heat_map_options.hpp"
 #include "model_file.hpp"
+#include "predict_options.hpp"
 #include "remote_files.hpp"
 #include "row_writer.hpp"
-#include "scored_data_check.hpp"
 
 namespace chexnet {
 namespace {
-
-constexpr const char* kHead = "image,prob:";  // of our CSV
-
-struct Options {
-  std::string model, out;
-  std::vector<std::string> inputs, lists, set;
-  int ranks = 0;
-  bool json = false;
-  std::string rule = "youden", calibration = "temperature";
-  HeatMapOptions heat_maps;
-  DicomResultOptions dicom;
-
-  std::vector<std::string> named() const {
-    std::vector<std::string> all = inputs;
-    for (const auto& list : lists)
-      all.push_back(list == "-" ? "-" : "@" + list);
-    return all;
-  }
-};
-
-// With another preprocessing, network or list of findings the scores would not
-// be this model's.
-void refuse_another_model(const Config& own, const Config& asked) {
-  static constexpr std::array kOfTheModel = {
-      "data.resize",      "data.eval_resize", "data.crop",
-      "data.resize_kind", "data.jpeg_scale",  "data.mean",
-      "data.std",         "data.findings",    "model.arch"};
-  for (const char* key : kOfTheModel) {
-    const ConfigOption& option = *find_option(key);
-    const std::string is = option_text(option, own);
-    if (option_text(option, asked) != is)
-      throw ConfigError("[predict] --set " + std::string(key) +
-                        ": the model was trained with " + is +
-                        ", and with anything else its scores would not be its "
-                        "own. Hint: leave this --set away");
-  }
-}
-
-Config config_of(const std::filesystem::path& file, const ModelCard& card,
-                 const Options& options, Strings& variables) {
-  const auto of_options = [&options](Config& c) {
-    if (options.ranks > 0) c.launch.ranks = options.ranks;
-    // A damaged image is a row of the result, however many there are.
-    c.data.corrupt = OnDamage::kSkip;
-    c.data.corrupt_limit = 1;
-  };
-  Config config =
-      model_config(file, card, {options.set, &variables, of_options});
-  refuse_another_model(model_config(file, card, {}), config);
-  return config;
-}
 
 void warn_of_weighted_loss(const Config& config) {
   if (config.train.loss_weights != LossWeighting::kNone)
@@ -95,17 +37,6 @@ void warn_of_weighted_loss(const Config& config) {
                 choice_name(config.train.loss_weights) +
                 ": its scores are shifted away from prevalence and are no "
                 "probabilities");
-}
-
-// Without the model's own rules there is no yes and no.
-std::optional<Decisions> decisions_of(const ModelCard& card,
-                                      const Config& config,
-                                      const Options& options) {
-  if (const auto* rules = rules_of_crops(card, config.eval.crops))
-    return Decisions{options.rule,
-                     *find_choice<Calibration>(options.calibration),
-                     rules->findings};
-  return std::nullopt;
 }
 
 ImageScore score_of(const ImageLogits& image) {
@@ -139,22 +70,8 @@ void say_end(const ImageScoresSummary& summary) {
         "errors above or in the output");
 }
 
-// Before the work: places to write to, and none that is read.
-void check_output_places(const Options& options,
-                         const std::filesystem::path& model,
-                         const ModelCard& card) {
-  Strings inputs = options.lists;
-  for (const auto& input : options.inputs)
-    inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
-  inputs.push_back(model.string());
-  refuse_to_replace(options.out, inputs);
-  check_own_output(options.out, kHead);
-  check_heat_map_options(options.heat_maps, card.findings);
-  check_dicom_result_options(options.dicom);
-}
-
 // Of a folder it is known by now what is in it.
-void keep_images(const Options& options, const InputSet& set) {
+void keep_images(const PredictOptions& options, const InputSet& set) {
   if (!std::filesystem::exists(options.out)) return;
   Strings names;
   for (const auto& image : set.images) names.push_back(image.name);
@@ -164,8 +81,12 @@ void keep_images(const Options& options, const InputSet& set) {
 // Secondary captures need heat maps too: where none are wanted as pictures,
 // they lie beside the converted DICOM files and go with them. "" without any.
 std::string folder_for_captures(const InputSet& set, Communicator& comm) {
-  const std::string folder =
-      set.converted ? (set.converted->path() / "heat-maps").string() : "";
+  std::string folder;
+  if (set.converted) {
+    const auto place = set.converted->path() / "heat-maps";
+    std::filesystem::create_directories(place);
+    folder = place.string();
+  }
   return gather_text(comm, folder).front();
 }
 
@@ -177,11 +98,99 @@ std::vector<const InputImage*> scored_images(const InputSet& set) {
   return images;
 }
 
-int predict(const Options& options, Invocation& invocation) {
+// All that comes of the scores. Rows, folders and DICOM files are rank 0's;
+// every rank draws heat maps.
+class Outputs {
+ public:
+  // Collective. `options` and `set` outlive it.
+  Outputs(const PredictOptions& options, ImageScoreRows texts,
+          const InputSet& set, const std::vector<std::string>& findings,
+          Communicator& comm)
+      : options_(options),
+        set_(set),
+        texts_(std::move(texts)),
+        pictures_(options.heat_maps),
+        asked_(scored_images(set)) {
+    const bool first = comm.rank() == 0;
+    if (first) folders_.emplace(options.folders());
+    if (first) rows_.emplace(set, texts_, RowPlaces{options.out, options.json});
+    if (pictures_.folder.empty() && !options.dicom.captures.empty())
+      pictures_.folder = folder_for_captures(set, comm);
+    if (!pictures_.folder.empty())
+      heat_maps_.emplace(pictures_, findings,
+                         thresholds_of(texts_, findings.size()));
+    if (first && options.dicom.wanted())
+      results_.emplace(options.dicom, texts_, pictures_.folder);
+  }
+
+  void take(const ImageLogits& image) {
+    scored_ += image.error.empty() ? 1 : 0;
+    ImageScore score = score_of(image);
+    if (heat_maps_ && score.error.empty()) {
+      const uint32_t row = set_.split.rows[image.index];
+      const std::string& name = set_.dataset.manifest.images[row];
+      score.heat_maps = heat_maps_->choose(row, name, score.probabilities);
+    }
+    if (results_) results_->take(*asked_[image.index], score);
+    if (rows_) rows_->take(std::move(score));
+  }
+
+  // Collective. False where any rank was asked to stop.
+  bool draw(const RunContext& run) {
+    if (heat_maps_ && !heat_maps_->write(run, stop_requested)) return false;
+    if (rows_ && !options_.heat_maps.folder.empty())
+      log_info(heat_maps_->text());
+    return true;
+  }
+
+  // The rest. `seconds`: of reading and scoring.
+  ExitCode finish(double seconds, const ReportedModel& model) {
+    if (rows_) say_end(rows_->finish(seconds));
+    if (results_ && !results_->write(model)) return ExitCode::kRequeue;
+    if (folders_) folders_->finish();
+    return scored_ > 0 ? ExitCode::kDone : ExitCode::kData;
+  }
+
+ private:
+  const PredictOptions& options_;
+  const InputSet& set_;
+  ImageScoreRows texts_;
+  HeatMapOptions pictures_;
+  std::vector<const InputImage*> asked_;
+  std::optional<HeldFolders> folders_;
+  std::optional<RowWriter> rows_;
+  std::optional<HeatMapFolder> heat_maps_;
+  std::optional<DicomResults> results_;
+  size_t scored_ = 0;
+};
+
+// The images of `set` through the network, each to `outputs`.
+ExitCode score(const PredictOptions& options, const RunContext& run,
+               const InputSet& set, const ReportedModel& model,
+               Outputs& outputs) {
+  const double start = now_s();
+  // Rows on a terminal show how far it is.
+  const bool shows_rows = options.json || options.out.empty();
+  const ScoringRequest request{
+      .stop = stop_requested,
+      .take = [&](const ImageLogits& image) { outputs.take(image); },
+      .absent_is_damage = true,
+      .progress = !(shows_rows && isatty(STDOUT_FILENO) != 0)};
+  bool whole = set.split.rows.empty() || score_images(run, set.split, request);
+  const double seconds = now_s() - start;
+  whole = whole && outputs.draw(run);
+  if (whole) return outputs.finish(seconds, model);
+  if (run.comm.rank() == 0)
+    log_info("stopped on request; --out was not written");
+  return ExitCode::kRequeue;
+}
+
+int predict(const PredictOptions& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   check_output_places(options, file, card);
-  const Config config = config_of(file, card, options, invocation.variables);
+  const Config config =
+      predict_config(file, card, options, invocation.variables);
   const RankWorld world =
       enter_world(config.launch, invocation,
                   {.run_folder = {}, .resume_command = {}, .stops = true});
@@ -197,62 +206,18 @@ int predict(const Options& options, Invocation& invocation) {
   if (comm.rank() == 0) {
     keep_images(options, set);
     warn_of_weighted_loss(config);
+    say_model(file, card);
   }
   const LossWeights weights =
       loss_weights(LossWeighting::kNone, set.dataset.manifest, set.split);
-  const double start = now_s();
   const ImageScoreRows texts(card.findings, decisions_of(card, config, options),
                              widest_name(set.images));
-  std::optional<RowWriter> rows;  // on rank 0
-  if (comm.rank() == 0) {
-    say_model(file, card);
-    rows.emplace(set, texts, RowPlaces{options.out, options.json});
-  }
-  HeatMapOptions pictures = options.heat_maps;
-  if (pictures.folder.empty() && !options.dicom.captures.empty())
-    pictures.folder = folder_for_captures(set, comm);
-  std::optional<HeatMapFolder> heat_maps;
-  if (!pictures.folder.empty())
-    heat_maps.emplace(pictures, card.findings,
-                      thresholds_of(texts, card.findings.size()));
-  std::optional<DicomResults> results;  // on rank 0
-  if (comm.rank() == 0 && options.dicom.wanted())
-    results.emplace(options.dicom, texts, pictures.folder);
-  const auto asked = scored_images(set);
-  size_t scored = 0;
-  // Rows on a terminal show how far it is.
-  const bool shows_rows = options.json || options.out.empty();
-  ScoringRequest request{
-      .stop = stop_requested,
-      .take = {},
-      .absent_is_damage = true,
-      .progress = !(shows_rows && isatty(STDOUT_FILENO) != 0)};
-  request.take = [&](const ImageLogits& image) {
-    scored += image.error.empty() ? 1 : 0;
-    ImageScore score = score_of(image);
-    if (heat_maps && score.error.empty()) {
-      const uint32_t row = set.split.rows[image.index];
-      score.heat_maps = heat_maps->choose(row, set.dataset.manifest.images[row],
-                                          score.probabilities);
-    }
-    if (results) results->take(*asked[image.index], score);
-    if (rows) rows->take(std::move(score));
-  };
+  Outputs outputs(options, texts, set, card.findings, comm);
+  ReportedModel model{choice_name(config.model.arch), ""};
+  if (options.dicom.wanted() && comm.rank() == 0)
+    model.sha256 = sha256_file(file);
   const RunContext run{config, comm, device, set.dataset, network, weights};
-  bool whole = set.split.rows.empty() || score_images(run, set.split, request);
-  const double seconds = now_s() - start;
-  if (whole && heat_maps) whole = heat_maps->write(run, stop_requested);
-  if (whole && rows && !options.heat_maps.folder.empty())
-    log_info(heat_maps->text());
-  if (!whole) {
-    if (comm.rank() == 0) log_info("stopped on request; --out was not written");
-    return static_cast<int>(ExitCode::kRequeue);
-  }
-  if (rows) say_end(rows->finish(seconds));
-  if (results &&
-      !results->write({choice_name(config.model.arch), sha256_file(file)}))
-    return static_cast<int>(ExitCode::kRequeue);
-  return static_cast<int>(scored > 0 ? ExitCode::kDone : ExitCode::kData);
+  return static_cast<int>(score(options, run, set, model, outputs));
 }
 
 }  // namespace
@@ -260,36 +225,8 @@ int predict(const Options& options, Invocation& invocation) {
 void add_predict(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "predict", "probabilities of images without a table or labels");
-  auto options = std::make_shared<Options>();
-  add_model_option(*command, options->model)->required();
-  command->add_option(
-      "input", options->inputs,
-      "images, folders, archives, packs, s3:// places; @FILE: a list, one path "
-      "per line; -: a list on stdin");
-  add_repeated_option(*command, "--list", options->lists,
-                      "a list of inputs, as @FILE");
-  command
-      ->add_option("--out", options->out,
-                   "write image, probabilities, yes or no, and errors to this "
-                   "CSV")
-      ->check(in_known_store());
-  command
-      ->add_option("--rule", options->rule,
-                   "which of the model's thresholds says yes: youden, "
-                   "sensitivity or specificity (default youden)")
-      ->check(CLI::IsMember({"youden", "sensitivity", "specificity"}));
-  command
-      ->add_option("--calibration", options->calibration,
-                   "temperature or isotonic, as fitted on validation (default "
-                   "temperature)")
-      ->check(CLI::IsMember(choice_names<Calibration>()));
-  add_set_option(*command, options->set, "the run's config");
-  add_ranks_option(*command, options->ranks);
-  add_heat_map_options(*command, options->heat_maps);
-  add_dicom_result_options(*command, options->dicom);
-  command->add_flag("--json", options->json,
-                    "one JSON object per image on stdout, and one of all "
-                    "(docs/json.md)");
+  auto options = std::make_shared<PredictOptions>();
+  add_predict_options(*command, *options);
   command->callback([&invocation, options, command] {
     require_heat_maps(*command, options->heat_maps.kind,
                       {"--heatmaps", "--dicom-sc"});
@@ -297,9 +234,9 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       throw CLI::RequiredError("an input or --list");
     invocation.run = [&invocation, options] {
       RemoteFiles remote(options->set);
-      Options local = *options;
+      PredictOptions local = *options;
       local.model = remote.input(options->model, FetchedFiles::kModel);
-      local.out = remote.output_file(options->out, kHead);
+      local.out = remote.output_file(options->out, kPredictionsHead);
       local.heat_maps.folder = remote.output_folder(options->heat_maps.folder);
       return remote.finish(predict(local, invocation));
     };

@@ -13,6 +13,7 @@
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
 #include "chexnet/engine/network_spec.hpp"
 
 namespace chexnet {
@@ -45,6 +46,7 @@ void refuse_to_replace(const std::string& output,
 void check_own_output(const std::string& path, const std::string& head) {
   namespace fs = std::filesystem;
   check_output(path);
+  if (!path.empty()) remove_left_partials(fs::absolute(path).parent_path());
   std::error_code error;
   if (path.empty() || !fs::is_regular_file(path, error)) return;
   const auto refuse = [&](const std::string& what) {
@@ -164,29 +166,6 @@ LaunchConfig LinkOptions::config() const {
   config.network = *NetworkChoice::parse(network);
   launch.apply_to(config);
   return config;
-}
-
-// What is there to be looked at is the folder, or the nearest one above it.
-void require_new_folder(const std::string& origin, const std::string& folder) {
-  if (folder.empty()) return;
-  const auto refuse = [&](const std::string& what) {
-    throw CheckpointError(
-        "[" + origin + "] " + folder + ": " + what +
-        ". Hint: name a new folder in a place you may write to");
-  };
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::path place = fs::absolute(folder);
-  if (fs::exists(place, error)) {
-    if (!fs::is_directory(place, error)) refuse("is no folder");
-    if (!fs::is_empty(place, error)) refuse("is not an empty folder");
-  } else if (fs::is_symlink(fs::symlink_status(place, error))) {
-    refuse("is a link that leads nowhere");
-  }
-  while (!fs::exists(place, error) && place.has_relative_path())
-    place = place.parent_path();
-  if (::access(place.c_str(), W_OK | X_OK) != 0)
-    refuse(std::string("cannot be written: ") + std::strerror(errno));
 }
 
 }  // namespace chexnet

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "chexnet/core/error.hpp"
@@ -45,18 +46,35 @@ std::optional<FileLock> FileLock::try_take(const std::filesystem::path& path) {
       log_warning("[files] " + path.string() +
                   ": this file system has no locks (" + std::strerror(errno) +
                   "); take care that no other job writes there");
-    if (is_still_there(path, fd)) return FileLock(path, fd);
+    if (is_still_there(path, fd)) return FileLock(path, fd, locked);
     ::close(fd);
   }
 }
 
 FileLock::FileLock(FileLock&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      excludes_others_(other.excludes_others_),
+      keeps_file_(other.keeps_file_) {}
 
 FileLock::~FileLock() {
   if (fd_ < 0) return;
-  ::unlink(path_.c_str());
+  if (!keeps_file_) ::unlink(path_.c_str());
   ::close(fd_);
+}
+
+std::string FileLock::text() const {
+  std::string text(1024, '\0');  // more than any holder writes
+  const auto got = read_at(
+      fd_, 0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+void FileLock::write(std::string_view text) const {
+  if (::ftruncate(fd_, 0) == 0 &&
+      ::pwrite(fd_, text.data(), text.size(), 0) > 0)
+    ::fsync(fd_);
 }
 
 void FileLock::keep_alive() const { ::futimens(fd_, nullptr); }

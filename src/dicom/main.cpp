@@ -1,9 +1,11 @@
 // chexnet-dicom: DICOM radiographs to 8-bit gray PNG and a table, once, before
 // training.
 #include <gdcmTrace.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -88,6 +90,8 @@ int main(int argc, char** argv) {
   }
   try {
     if (results.empty()) return convert(options);
+    // Without it the next predict may have the folder.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     write_results(results);
     return 0;
   } catch (const Error& e) {

@@ -127,4 +127,16 @@ check "a pipe holds nobody" timeout 20 sh -c "'$converter' --results pipe 2>log 
 check "a report is not written over (exit 4)" sh -c "'$converter' --results fine >/dev/null 2>log; [ \$? = 4 ] && grep -q 'is there already' log"
 check "what is no request (exit 3)" sh -c "echo '{}' >no; '$converter' --results no >/dev/null 2>log; [ \$? = 3 ] && grep -q 'is no list of results' log"
 mkdir tmp; check "nothing stays among the temporary files" env TMPDIR="$scratch/tmp" sh -c "'$program' predict run in --dicom-sc sc2 >/dev/null 2>&1; [ -z \"\$(ls tmp)\" ]"
+
+# kill -9 in the midst: nobody goes on writing, and the next command removes what is left, pictures of patients too.
+mkdir many tmp2 && for i in $(seq 60); do cp other.dcm "many/$i.dcm"; done
+reports() { ls killed 2>/dev/null | grep -c dcm; }
+(export TMPDIR=$scratch/tmp2; exec "$program" predict run many --dicom-sr killed >/dev/null 2>&1) & process=$!
+for _ in $(seq 1200); do [ "$(reports)" -ge 2 ] && break; sleep 0.02; done
+kill -9 $process; wait $process 2>/dev/null; sleep 0.3
+left=$(reports); sleep 0.5
+check "reports were being written, and are not any more ($left)" eval '[ "$left" -ge 2 ] && [ "$left" -lt 60 ] && [ "$(reports)" = "$left" ]'
+check "pictures and the request stayed" [ -n "$(ls tmp2)" ]
+check "the next command writes all" env TMPDIR="$scratch/tmp2" "$program" predict run many --dicom-sr killed --out killed.csv
+check "and nothing else is left" eval '[ "$(reports)" = 60 ] && [ ! -e killed/unfinished ] && [ -z "$(ls tmp2)" ]'
 finish

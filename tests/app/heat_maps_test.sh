@@ -52,6 +52,24 @@ rc=0 rc2=0; "$program" predict "$run" set --heatmaps both --heatmap-findings Mas
 wait $other || rc2=$?
 check "two into one new folder: one ends with 0 ($rc, $rc2)" eval '[ $((rc + rc2)) = 4 ] && [ $((rc * rc2)) = 0 ]'
 check "whose pictures are all there is" eval '[ "$(ls both | wc -l)" = "$(wc -l <both/heatmaps.csv)" ]'
+# kill -9 in the midst: the next command removes what is left, and nothing of one that lives.
+mkdir many && for i in $(seq 600); do cp -l "set/${images[0]}" "many/$i.png"; done
+slow() { exec "$program" predict "$run" many --heatmaps left --heatmap-findings Mass,edema --out left.csv; }
+begun() { for _ in $(seq 600); do [ "$(ls left 2>/dev/null | grep -c png)" -ge 3 ] && return; sleep 0.05; done; echo "FAILED: no picture came"; exit 1; }
+slow >/dev/null 2>slow.log & process=$!
+begun; kill -STOP $process
+refused 4 "left: another command writes to it" predict "$run" set --heatmaps left --heatmap-findings Mass
+kill -CONT $process; rc=0; wait $process || rc=$?
+check "the one that lives is not harmed" eval '[ $rc = 0 ] && [ "$(ls left/*.png | wc -l)" = 1200 ] && [ "$(wc -l <left/heatmaps.csv)" = 1201 ] && [ ! -e left/unfinished ]'
+rm -r left left.csv; slow >/dev/null 2>slow.log & process=$!
+begun; kill -9 $process; wait $process 2>/dev/null
+check "a killed one leaves its mark" eval '[ -e left/unfinished ] && [ ! -e left/heatmaps.csv ] && [ ! -e left.csv ]'
+echo mine >left/notes.txt
+refused 4 "left: is not an empty folder: notes.txt lies in it" predict "$run" set --heatmaps left --heatmap-findings Mass
+rm left/notes.txt; echo half >.left.csv.0123456789abcdef.partial
+check "the next one removes what it left" predict set --heatmaps left --heatmap-findings Mass,edema --out left.csv
+check "also beside --out" [ ! -e .left.csv.0123456789abcdef.partial ]
+check "and writes what it would have written anywhere" diff -r maps left
 refused 2 "does not know 'Cyst'" predict "$run" set --heatmaps new --heatmap-findings Cyst
 
 # Boxes.

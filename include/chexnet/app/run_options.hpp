@@ -38,7 +38,8 @@ void check_run(const Config& config);
 void check_output(const std::string& path);
 // The same; and ConfigError where a file is there that such a command did not
 // write, as its bytes do not begin with `head`, or that a run keeps
-// (predictions_test.csv): it may be one that cannot be had again.
+// (predictions_test.csv): it may be one that cannot be had again. What killed
+// commands left beside it of a file of their own is removed.
 void check_own_output(const std::string& path, const std::string& head);
 // ConfigError when the output is one of the inputs; empty names are none.
 void refuse_to_replace(const std::string& output,
@@ -68,9 +69,5 @@ struct LinkOptions {
   void add_to(CLI::App& command);
   LaunchConfig config() const;
 };
-
-// Before the work: CheckpointError where `folder` holds something already, or
-// cannot be made or written. "" is none. `origin` begins the message.
-void require_new_folder(const std::string& origin, const std::string& folder);
 
 }  // namespace chexnet

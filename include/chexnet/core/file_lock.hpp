@@ -5,6 +5,9 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace chexnet {
 
@@ -17,15 +20,25 @@ class FileLock {
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
 
+  // False on a file system without locks: others may believe that they hold it.
+  bool excludes_others() const { return excludes_others_; }
+  // What the file holds: "" in a new one, else what a holder that died left.
+  std::string text() const;
+  void write(std::string_view text) const;  // errors are passed over
+  // The file does not go away with the lock.
+  void keep_file() { keeps_file_ = true; }
+
   // Changes the file's time of writing, by which those who wait see that the
   // holder is alive.
   void keep_alive() const;
 
  private:
-  FileLock(std::filesystem::path path, int fd)
-      : path_(std::move(path)), fd_(fd) {}
+  FileLock(std::filesystem::path path, int fd, bool excludes_others)
+      : path_(std::move(path)), fd_(fd), excludes_others_(excludes_others) {}
   std::filesystem::path path_;
   int fd_;
+  bool excludes_others_;
+  bool keeps_file_ = false;
 };
 
 }  // namespace chexnet

@@ -1,5 +1,7 @@
 // A folder for this process and user alone (mode 0700) below TMPDIR, which goes
-// away with the object.
+// away with the object. The process holds a lock on it, so folders of killed
+// ones are known, and the next of the same name removes them: their files may
+// be of patients.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +20,7 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+  int lock_ = -1;  // the folder, opened and locked
 };
 
 }  // namespace chexnet

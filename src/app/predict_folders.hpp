@@ -1,0 +1,34 @@
+// The folders that predict fills (heat maps, DICOM reports and captures), each
+// held once, whatever number of options name it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chexnet/core/result_folder.hpp"
+
+namespace chexnet {
+
+// Of heat maps, their list, reports and captures.
+bool is_result_of_predict(std::string_view name);
+
+struct PredictFolders {
+  std::string heat_maps, reports, captures;  // empty: none is wanted
+};
+
+// Before the work; changes nothing. Errors as ResultFolder::check().
+void check_folders(const PredictFolders& folders);
+
+// Rank 0: makes them, and removes what killed commands left in them.
+class HeldFolders {
+ public:
+  explicit HeldFolders(const PredictFolders& folders);
+  void finish();  // as ResultFolder
+
+ private:
+  std::vector<std::unique_ptr<ResultFolder>> held_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,114 @@
+#include "predict_options.hpp"
+
+#include <array>
+
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/config/options.hpp"
+#include "chexnet/core/error.hpp"
+#include "model_file.hpp"
+#include "scored_data_check.hpp"
+
+namespace chexnet {
+namespace {
+
+// With another preprocessing, network or list of findings the scores would not
+// be this model's.
+void refuse_another_model(const Config& own, const Config& asked) {
+  static constexpr std::array kOfTheModel = {
+      "data.resize",      "data.eval_resize", "data.crop",
+      "data.resize_kind", "data.jpeg_scale",  "data.mean",
+      "data.std",         "data.findings",    "model.arch"};
+  for (const char* key : kOfTheModel) {
+    const ConfigOption& option = *find_option(key);
+    const std::string is = option_text(option, own);
+    if (option_text(option, asked) != is)
+      throw ConfigError("[predict] --set " + std::string(key) +
+                        ": the model was trained with " + is +
+                        ", and with anything else its scores would not be its "
+                        "own. Hint: leave this --set away");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> PredictOptions::named() const {
+  std::vector<std::string> all = inputs;
+  for (const auto& list : lists) all.push_back(list == "-" ? "-" : "@" + list);
+  return all;
+}
+
+PredictFolders PredictOptions::folders() const {
+  return {heat_maps.folder, dicom.reports, dicom.captures};
+}
+
+Config predict_config(const std::filesystem::path& file, const ModelCard& card,
+                      const PredictOptions& options, Strings& variables) {
+  const auto of_options = [&options](Config& c) {
+    if (options.ranks > 0) c.launch.ranks = options.ranks;
+    // A damaged image is a row of the result, however many there are.
+    c.data.corrupt = OnDamage::kSkip;
+    c.data.corrupt_limit = 1;
+  };
+  Config config =
+      model_config(file, card, {options.set, &variables, of_options});
+  refuse_another_model(model_config(file, card, {}), config);
+  return config;
+}
+
+std::optional<Decisions> decisions_of(const ModelCard& card,
+                                      const Config& config,
+                                      const PredictOptions& options) {
+  if (const auto* rules = rules_of_crops(card, config.eval.crops))
+    return Decisions{options.rule,
+                     *find_choice<Calibration>(options.calibration),
+                     rules->findings};
+  return std::nullopt;
+}
+
+void check_output_places(const PredictOptions& options,
+                         const std::filesystem::path& model,
+                         const ModelCard& card) {
+  Strings inputs = options.lists;
+  for (const auto& input : options.inputs)
+    inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
+  inputs.push_back(model.string());
+  refuse_to_replace(options.out, inputs);
+  check_own_output(options.out, kPredictionsHead);
+  check_heat_map_options(options.heat_maps, card.findings);
+  check_dicom_result_options(options.dicom);
+  check_folders(options.folders());
+}
+
+void add_predict_options(CLI::App& command, PredictOptions& options) {
+  add_model_option(command, options.model)->required();
+  command.add_option(
+      "input", options.inputs,
+      "images, folders, archives, packs, s3:// places; @FILE: a list, one path "
+      "per line; -: a list on stdin");
+  add_repeated_option(command, "--list", options.lists,
+                      "a list of inputs, as @FILE");
+  command
+      .add_option("--out", options.out,
+                  "write image, probabilities, yes or no, and errors to this "
+                  "CSV")
+      ->check(in_known_store());
+  command
+      .add_option("--rule", options.rule,
+                  "which of the model's thresholds says yes: youden, "
+                  "sensitivity or specificity (default youden)")
+      ->check(CLI::IsMember({"youden", "sensitivity", "specificity"}));
+  command
+      .add_option("--calibration", options.calibration,
+                  "temperature or isotonic, as fitted on validation (default "
+                  "temperature)")
+      ->check(CLI::IsMember(choice_names<Calibration>()));
+  add_set_option(command, options.set, "the run's config");
+  add_ranks_option(command, options.ranks);
+  add_heat_map_options(command, options.heat_maps);
+  add_dicom_result_options(command, options.dicom);
+  command.add_flag("--json", options.json,
+                   "one JSON object per image on stdout, and one of all "
+                   "(docs/json.md)");
+}
+
+}  // namespace chexnet

@@ -1,0 +1,51 @@
+// What predict is asked, and what of it can be refused before any work.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chexnet/app/image_scores.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/train/model_card.hpp"
+#include "dicom_results.hpp"
+#include "heat_map_options.hpp"
+#include "predict_folders.hpp"
+
+namespace chexnet {
+
+inline constexpr const char* kPredictionsHead = "image,prob:";  // of our CSV
+
+struct PredictOptions {
+  std::string model, out;
+  std::vector<std::string> inputs, lists, set;
+  int ranks = 0;
+  bool json = false;
+  std::string rule = "youden", calibration = "temperature";
+  HeatMapOptions heat_maps;
+  DicomResultOptions dicom;
+
+  // As input_places() takes them.
+  std::vector<std::string> named() const;
+  PredictFolders folders() const;
+};
+void add_predict_options(CLI::App& command, PredictOptions& options);
+
+// The config of the model in `file` with the overrides. ConfigError: one of
+// them changes the network's own input or findings.
+Config predict_config(const std::filesystem::path& file, const ModelCard& card,
+                      const PredictOptions& options, Strings& variables);
+
+// Empty without the model's own rules: there is no yes and no.
+std::optional<Decisions> decisions_of(const ModelCard& card,
+                                      const Config& config,
+                                      const PredictOptions& options);
+
+// Before the work: places to write to, and none that is read.
+void check_output_places(const PredictOptions& options,
+                         const std::filesystem::path& model,
+                         const ModelCard& card);
+
+}  // namespace chexnet

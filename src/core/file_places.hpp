@@ -1,0 +1,22 @@
+// What reading and writing of files share.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace chexnet {
+
+// "." for a name alone.
+std::filesystem::path folder_of(const std::filesystem::path& path);
+
+// CheckpointError with the system's reason and what to do about it.
+[[noreturn]] void write_failed(const std::filesystem::path& path,
+                               const char* what, int error);
+
+// A pipe or device that a person gives on purpose.
+bool is_given_stream(const std::filesystem::path& path);
+
+// ".NAME.<16 hexadecimal digits>.partial", as unforeseeable_name() makes them.
+bool is_partial_name(std::string_view name);
+
+}  // namespace chexnet

@@ -1,0 +1,151 @@
+// A file appears under its name only when it is whole: it is written without a
+// name (O_TMPFILE), or under one that nobody can foresee where the file system
+// has no such files, synced, and renamed.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "file_places.hpp"
+
+namespace chexnet {
+namespace fs = std::filesystem;
+
+fs::path unforeseeable_name(const fs::path& path) {
+  std::array<unsigned char, 8> random{};
+  if (::getrandom(random.data(), random.size(), 0) !=
+      static_cast<ssize_t>(random.size()))
+    throw CheckpointError(
+        "[files] no random numbers from the kernel. Hint: getrandom(2)");
+  const fs::path name = "." + path.filename().string() + "." +
+                        hex_text(std::as_bytes(std::span(random))) + ".partial";
+  return path.parent_path() / name;
+}
+
+bool is_partial_name(std::string_view name) {
+  constexpr std::string_view kEnd = ".partial";
+  constexpr size_t kDigits = 16;
+  if (!name.starts_with('.') || !name.ends_with(kEnd)) return false;
+  const size_t end = name.size() - kEnd.size();
+  if (end < kDigits + 2 || name[end - kDigits - 1] != '.') return false;
+  const auto digits = name.substr(end - kDigits, kDigits);
+  return digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+void remove_left_partials(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (!is_partial_name(it->path().filename().string())) continue;
+    const int fd = ::open(it->path().c_str(),
+                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(it->path().c_str());
+    ::close(fd);
+  }
+}
+
+namespace {
+
+// For `path`; -1 with errno set. Between its making and its lock
+// remove_left_partials() of another process may take the file for left behind;
+// then there is a next one.
+int open_named(const fs::path& path, unsigned mode, fs::path& name) {
+  for (;;) {
+    name = unforeseeable_name(path);
+    const int fd =
+        ::open(name.c_str(),
+               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0) return fd;
+    const bool is_held =
+        ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    struct stat info {};
+    if (is_held && ::fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
+    ::close(fd);
+  }
+}
+
+}  // namespace
+
+OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode)
+    : path_(std::move(path)) {
+  struct stat info {};
+  direct_ = is_given_stream(path_) && ::stat(path_.c_str(), &info) == 0 &&
+            (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode));
+  if (direct_) {
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd_ < 0) write_failed(path_, "cannot be opened", errno);
+    return;
+  }
+  const fs::path folder = folder_of(path_);
+  const unsigned first = mode ? 0600 : 0666;
+  fd_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, first);
+  if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    fd_ = open_named(path_, first, temporary_);
+  }
+  if (fd_ < 0) write_failed(path_, "cannot be created", errno);
+  // remove_left_partials() takes what nobody holds for left behind.
+  if (temporary_.empty()) ::flock(fd_, LOCK_EX | LOCK_NB);
+  if (mode && ::fchmod(fd_, *mode) != 0)
+    write_failed(path_, "its mode cannot be set", errno);
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto count = ::write(fd_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) write_failed(path_, "cannot be written", errno);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+}
+
+void OutputFile::commit() {
+  if (!direct_) {
+    if (::fsync(fd_) != 0) write_failed(path_, "fsync failed", errno);
+    if (temporary_.empty()) {
+      const std::string self = "/proc/self/fd/" + std::to_string(fd_);
+      const auto name_it = [&](const fs::path& name) {
+        return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(),
+                        AT_SYMLINK_FOLLOW);
+      };
+      // A link cannot replace a file, a rename can.
+      const bool named = name_it(path_) == 0;
+      if (!named && errno != EEXIST)
+        write_failed(path_, "cannot be named", errno);
+      if (!named) {
+        const fs::path name = unforeseeable_name(path_);
+        if (name_it(name) != 0) write_failed(path_, "cannot be named", errno);
+        temporary_ = name;
+      }
+    }
+    if (!temporary_.empty() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
+      write_failed(path_, "rename failed", errno);
+    temporary_.clear();
+  }
+  const int fd = std::exchange(fd_, -1);
+  if (::close(fd) != 0) write_failed(path_, "close failed", errno);
+}
+
+void write_atomically(const fs::path& path, std::string_view text,
+                      std::optional<unsigned> mode) {
+  OutputFile out(path, mode);
+  out.write(text);
+  out.commit();
+  sync_folder(folder_of(path));
+}
+
+}  // namespace chexnet

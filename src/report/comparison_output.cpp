@@ -16,7 +16,7 @@ using chexnet::json_of;  // beside those below
 
 // Small ones as "3e-11".
 std::string p_text(const std::optional<double>& p) {
-  if (!p || *p >= 0.0001) return figure_text(p);
+  if (!p || *p >= 0.0001) return figure_text(p, 4);
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "%.0e", *p);
   return text.data();

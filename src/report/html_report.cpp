@@ -94,6 +94,8 @@ std::string report_html(const std::filesystem::path& folder,
                figures_section(results, other));
   body.add("training", "Training", training_section(folder));
   body.add("settings", "How it was made", settings_section(results));
+  body.add("gaps", "What this page lacks",
+           gaps_section(results, split, folder, options.for_sharing));
   return html_page(
       text(results, "run") + " - chexnet-train",
       body.html(opening(results, split)) + "<p class=\"soft\">Written " +

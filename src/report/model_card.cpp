@@ -63,7 +63,7 @@ std::string points_table(const Json& evaluation) {
   for (const auto& point : points) {
     const auto threshold = number(point, "threshold");
     table += row({shown(text(point, "finding")), text(point, "rule"),
-                  threshold ? number_text(*threshold) : "-",
+                  threshold ? significant(*threshold, 3) : "-",
                   share_text(point, "sensitivity"),
                   share_text(point, "specificity"), share_text(point, "ppv")});
   }
@@ -111,13 +111,14 @@ std::string model_card(const std::filesystem::path& folder) {
          ". Weights: " + plain(text(model, "scored")) + ", of step " +
          count_text(model, "scored_step") +
          ".\n\n    chexnet-train predict checkpoints/best IMAGES\n"
-         "\n## What it separates\n\nOn " +
+         "\n## Which findings it tells apart\n\nOn " +
          count_text(evaluation, "images") + " images of the " + plain(split) +
          " split: mean AUROC " +
          with_interval(number(evaluation, "mean_auroc"),
                        interval(evaluation, "mean_auroc_interval")) +
-         ".\n\n" + bullets(sentences_of(verdicts_of(evaluation))) +
-         "\n## What it must not be used for\n\n" +
+         "; surely: by the lower end of the 95 % interval.\n\n" +
+         bullets(sentences_of(verdicts_of(evaluation))) +
+         "\n## Not to be used for\n\n" +
          bullets(limits_of_use(results, split)) + "\n## Figures\n\n" +
          figures_table(evaluation) + points_table(evaluation) +
          "\n## Data\n\n" + data_of(results);

@@ -104,7 +104,7 @@ std::string operating_section(const Json& evaluation) {
       continue;
     }
     const Json& counts = member(point, "confusion");
-    table.add({finding, text(point, "rule"), fixed(*threshold, 4),
+    table.add({finding, text(point, "rule"), significant(*threshold, 3),
                count_text(counts, "true_positives") + " / " +
                    count_text(counts, "false_positives") + " / " +
                    count_text(counts, "true_negatives") + " / " +

@@ -1,6 +1,8 @@
 // The first screen is for a reader who decides in a minute: sentences and one
 // drawing. Every figure of it stands with its interval below.
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "chexnet/data/findings.hpp"
 #include "chexnet/report/plot.hpp"
@@ -13,62 +15,83 @@
 namespace chexnet {
 namespace {
 
-std::string images_and_patients(const Json& split) {
-  const std::string patients = count_text(split, "patients");
-  return count_text(split, "images") + " images" +
+// "10,000"
+std::string grouped(std::string digits) {
+  for (size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string grouped(const Json& from, const char* key) {
+  return grouped(count_text(from, key));
+}
+
+// "836 X-rays of 644 patients"
+std::string images_and_patients(const std::string& images,
+                                const std::string& patients) {
+  return images + " X-rays" +
          (patients.empty() ? "" : " of " + patients + " patients");
 }
 
 std::string drawn_from(const Json& evaluation) {
   const Json& intervals = member(evaluation, "intervals");
   const bool by_patient = text(intervals, "by") == "patient";
-  return "95 % intervals by " + count_text(intervals, "resamples") +
+  return "95 % intervals by " + grouped(intervals, "resamples") +
          " resamples of " +
-         (by_patient ? count_text(intervals, "patients") + " patients"
+         (by_patient ? grouped(intervals, "patients") + " patients"
                      : "images, as patients are not known: too narrow where "
                        "a patient has several");
 }
 
-std::string what_it_is(const Json& results, const std::string& split) {
-  const Json& model = member(results, "model");
-  const Json& splits = member(member(results, "data"), "splits");
-  const Json& evaluation = member(member(results, "evaluations"), split);
-  std::string story =
-      "A " + shown(text(model, "network")) + " that reads chest X-rays of " +
-      count_text(model, "input_px") + " x " + count_text(model, "input_px") +
-      " pixels, trained on " + images_and_patients(member(splits, "train")) +
-      " and scored on " + count_text(evaluation, "images") + " images of the " +
-      split + " split";
-  const std::string patients =
-      count_text(member(evaluation, "intervals"), "patients");
-  if (!patients.empty()) story += " (" + patients + " patients)";
+std::string what_of_patients(const Json& results) {
   const auto leaked = number(member(results, "data"), "patients_in_two_splits");
   if (!leaked)
-    story += ". Whether a patient is in training and test is not known.";
-  else if (*leaked > 0)
-    story += ". " + number_text(*leaked) +
-             " patients are in two splits, so the figures are too good.";
-  else
-    story += ". No patient is in two of its splits.";
-  return html_paragraph(story);
+    return " Whether a patient is in training and test is not known.";
+  if (*leaked > 0)
+    return " " + number_text(*leaked) +
+           " patients are in two splits, so the figures are too good.";
+  return " No patient is in both.";
+}
+
+std::string what_it_is(const Json& results, const std::string& split) {
+  const Json& model = member(results, "model");
+  const Json& train =
+      member(member(member(results, "data"), "splits"), "train");
+  const Json& evaluation = member(member(results, "evaluations"), split);
+  const std::string side = count_text(model, "input_px");
+  std::string story =
+      "A " + shown(text(model, "network")) + " that sees a chest X-ray at " +
+      side + " x " + side + " pixels. Trained on " +
+      images_and_patients(grouped(train, "images"), grouped(train, "patients"));
+  if (evaluation.is_null()) return html_paragraph(story + ".");
+  story += ", tested on " +
+           images_and_patients(
+               grouped(evaluation, "images"),
+               grouped(member(evaluation, "intervals"), "patients")) +
+           (split == "test" ? "." : " of the " + split + " split.");
+  return html_paragraph(story + what_of_patients(results));
 }
 
 std::string verdict_html(const Json& evaluation) {
   const auto mean = number(evaluation, "mean_auroc");
   std::string html =
       "<p>Mean AUROC <strong>" +
-      with_interval(mean, interval(evaluation, "mean_auroc_interval")) +
-      "</strong>; any finding " +
+      with_interval(mean, interval(evaluation, "mean_auroc_interval"), 2) +
+      "</strong>; any finding against none " +
       with_interval(number(evaluation, "any_finding_auroc_mean_logit"),
-                    interval(evaluation, "any_finding_interval")) +
+                    interval(evaluation, "any_finding_interval"), 2) +
       ".</p>\n";
   return html + html_list(sentences_of(verdicts_of(evaluation)));
 }
 
 // The first rule of the list (Youden's), for what can be judged.
 std::string decisions_html(const Json& evaluation) {
-  HtmlTable table("Called positive at Youden's threshold, chosen on validation",
-                  {"finding", "#threshold", "#finds", "#clears", "#PPV"});
+  HtmlTable table(
+      "Called positive from this score on (Youden's threshold, chosen on "
+      "validation)",
+      {"finding", "#score", "#finds", "#clears", "#right"});
   const auto share = [](const Json& point, const char* key) {
     const auto found = number(member(point, key), "value");
     return found ? fixed(100 * *found, 0) + " %" : "-";
@@ -78,21 +101,21 @@ std::string decisions_html(const Json& evaluation) {
     if (text(point, "rule") != "youden" || !threshold ||
         is_true(point, "few_positives"))
       continue;
-    table.add({shown(text(point, "finding")), digits(threshold, 3),
+    table.add({shown(text(point, "finding")), significant(*threshold, 2),
                share(point, "sensitivity"), share(point, "specificity"),
                share(point, "ppv")});
   }
   if (table.empty()) return "";
-  return "<h3>At its operating point</h3>\n" + table.html() +
-         "<p class=\"soft\">Finds: sensitivity. Clears: specificity. PPV: "
-         "share "
-         "of the called that have it, at the prevalence of these images. "
-         "Findings with fewer than ten positives, here or where the threshold "
-         "was chosen, are left out; all of them, with intervals, are "
-         "below.</p>\n";
+  return "<h3>Yes or no</h3>\n" + table.html() +
+         "<p class=\"small\">Finds: share of the X-rays with the finding that "
+         "it calls positive (sensitivity). Clears: share of those without it "
+         "that it does not (specificity). Right: share of its positive calls "
+         "that have the finding (PPV); lower where the finding is rarer than "
+         "here. Not shown: fewer than ten positives, here or where the "
+         "threshold was chosen.</p>\n";
 }
 
-// Best first; a finding without a value comes last.
+// Best first; what is rough, or has no value, below what can be judged.
 std::string forest_of(const Json& evaluation) {
   std::vector<ForestRow> rows;
   for (const auto& [name, figures] : member(evaluation, "findings").items()) {
@@ -103,18 +126,18 @@ std::string forest_of(const Json& evaluation) {
                     with_interval(value, range, 2)});
   }
   if (rows.empty()) return "";
-  std::ranges::stable_sort(rows, [](const ForestRow& a, const ForestRow& b) {
-    return a.value.value_or(-1) > b.value.value_or(-1);
+  std::ranges::stable_sort(rows, std::ranges::greater(), [](const auto& row) {
+    return std::pair(!row.rough, row.value.value_or(-1));
   });
   std::string svg =
       forest_plot("AUROC of each finding with its interval", rows);
   svg.insert(svg.find(' '), " class=\"forest\"");
   return html_figure(svg,
-                     "AUROC: the share of pairs, one image with the "
-                     "finding and one without, that are in the right "
-                     "order; 0.5 is a coin. " +
+                     "AUROC: how often, of one X-ray with the finding and one "
+                     "without, the former scores higher; a coin has 0.5. " +
                          drawn_from(evaluation) +
-                         ". Hollow: fewer than ten positives.");
+                         "; surely: by their lower ends. Hollow: fewer than "
+                         "ten positives.");
 }
 
 }  // namespace
@@ -126,12 +149,12 @@ std::string opening(const Json& results, const std::string& split) {
   if (evaluation.is_null())
     return html + html_paragraph("Nothing was scored: eval.splits is empty.");
   return html +
-         "<div class=\"columns summary\"><div>\n<h3>What it separates, "
-         "and how surely</h3>\n" +
+         "<div class=\"columns summary\"><div>\n<h3>Which findings it tells "
+         "apart</h3>\n" +
          verdict_html(evaluation) + decisions_html(evaluation) +
          "</div><div>\n" + forest_of(evaluation) +
-         "</div></div>\n<h3>What it must not be used for</h3>\n" +
-         html_list(limits_of_use(results, split));
+         "<h3>Not to be used for</h3>\n" +
+         html_list(limits_of_use(results, split)) + "</div></div>\n";
 }
 
 std::string figures_section(const Json& results, const std::string& split) {

@@ -32,5 +32,8 @@ std::string examples_section(const std::filesystem::path& folder);
 // Loss, AUROC, throughput, waiting, ranks.
 std::string training_section(const std::filesystem::path& folder);
 std::string settings_section(const Json& results);
+// Which of these are missing, each with the reason.
+std::string gaps_section(const Json& results, const std::string& split,
+                         const std::filesystem::path& folder, bool for_sharing);
 
 }  // namespace chexnet

@@ -15,6 +15,7 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/interval.hpp"
+#include "significant.hpp"
 
 namespace chexnet {
 

@@ -4,6 +4,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/json_fault.hpp"
 
 namespace chexnet {
 namespace {
@@ -61,12 +62,24 @@ Json read_results(const std::filesystem::path& folder) {
         "[report] " + folder.string() + ": no " + kFile +
         ". Hint: a run writes it with its final scores; `train CONFIG --resume "
         "--out RUN` finishes a run that was stopped");
-  Json json = Json::parse(read_text(path), nullptr, false);
-  if (!json.is_object() || json.value("format", Json()) != kFormat)
-    throw CheckpointError("[report] " + path.string() +
-                          ": not a record of this version's runs. Hint: is the "
-                          "file whole, and written by this version?");
-  return json;
+  const std::string text = read_text(path);
+  if (const auto fault = json_fault(text); fault.line > 0)
+    throw CheckpointError("[report] " + path.string() + ":" +
+                          std::to_string(fault.line) +
+                          ": is no JSON: " + fault.what +
+                          ". Hint: the file is damaged or was edited; copy it "
+                          "again from where the run was made");
+  Json json = Json::parse(text);
+  const Json format = json.is_object() ? json.value("format", Json()) : Json();
+  if (format == kFormat) return json;
+  throw CheckpointError(
+      "[report] " + path.string() + ":1: " +
+      (format.is_number()
+           ? "has the format " + format.dump() + ", and this version reads " +
+                 std::to_string(kFormat) +
+                 ". Hint: use the version that wrote it"
+           : "is no record of a run: it has no format. Hint: copy it again "
+             "from where the run was made"));
 }
 
 }  // namespace chexnet

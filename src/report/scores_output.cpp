@@ -12,6 +12,7 @@
 #include "figure_output.hpp"
 #include "localization_output.hpp"
 #include "reliability_output.hpp"
+#include "significant.hpp"
 #include "subgroup_output.hpp"
 
 namespace chexnet {
@@ -33,7 +34,7 @@ std::vector<Line> finding_lines(const SplitScores& result) {
       {"  finding", "AUROC", unit, "average precision", "Brier", "positives"}};
   for (const auto& f : figures.findings)
     lines.push_back({"  " + f.finding,
-                     f.auroc.value ? fixed(*f.auroc.value, 4) : "not defined",
+                     f.auroc.value ? figure_text(f.auroc.value) : "not defined",
                      interval_text(f.auroc.interval, " - "),
                      figure_text(f.average_precision.value),
                      figure_text(f.brier), std::to_string(f.positives)});
@@ -43,7 +44,7 @@ std::vector<Line> finding_lines(const SplitScores& result) {
 Rows summary_rows(const SplitScores& result) {
   const auto with_interval = [](const Estimate& estimate) {
     if (!estimate.value) return std::string("not defined");
-    return fixed(*estimate.value, 4) + "  (" +
+    return figure_text(estimate.value) + "  (" +
            interval_text(estimate.interval, " - ") + ")";
   };
   const Estimate& any = result.figures.any_finding.auroc;
@@ -81,7 +82,7 @@ std::string points_text(const SplitScores& result) {
     const Confusion& c = p.confusion;
     few = few || p.few_positives();
     lines.push_back({"  " + p.finding + (p.few_positives() ? " *" : ""), p.rule,
-                     p.threshold ? number_text(*p.threshold) : "-",
+                     p.threshold ? significant(*p.threshold, 3) : "-",
                      share_text(c.sensitivity()), share_text(c.specificity()),
                      share_text(c.ppv()), share_text(c.npv()),
                      figure_text(c.f1(), 2)});
@@ -95,6 +96,7 @@ std::string points_text(const SplitScores& result) {
            ? ""
            : ", thresholds chosen on validation by " + result.rules_from) +
       ", 95 % by image (Wilson)\n" + columns(lines);
+  text += "  thresholds are rounded: --json and --figures have all digits\n";
   if (few) text += kRoughHereOrThere;
   text.pop_back();  // whoever prints ends the line
   return text;

@@ -34,15 +34,12 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
     if (!names.empty())
       sentences.push_back(std::string(what) + ": " + listed(names) + ".");
   };
-  add("Separates well (the whole interval of the AUROC is above 0.8)",
-      verdicts.well);
-  add("Separates fairly (above 0.7)", verdicts.fairly);
-  add("Separates weakly (above 0.5)", verdicts.weakly);
-  add("Not shown to separate: the interval holds 0.5, as a coin would have",
-      verdicts.not_shown);
+  add("Well (AUROC surely above 0.8)", verdicts.well);
+  add("Fairly (AUROC surely above 0.7)", verdicts.fairly);
+  add("Weakly (AUROC surely above 0.5)", verdicts.weakly);
+  add("Not shown to be better than a coin", verdicts.not_shown);
   add("Worse than a coin: are these labels right?", verdicts.worse);
-  add("Cannot be judged here, with fewer than ten positive images",
-      verdicts.too_few);
+  add("Too few to judge, under ten images with it", verdicts.too_few);
   return sentences;
 }
 
@@ -51,25 +48,26 @@ std::vector<std::string> limits_of_use(const Json& results,
                                        const std::string& split) {
   const Json& evaluation = member(member(results, "evaluations"), split);
   std::vector<std::string> limits = {
-      "For diagnosis, triage or any decision about a patient: it is for "
+      "Decisions about a patient, such as diagnosis or triage: it is for "
       "research and is not a medical device.",
-      "On images of another kind than those it was scored on (other sites, "
-      "devices, views, ages): nothing here says how it does there."};
+      "X-rays unlike those it was tested on (other sites, devices, views, "
+      "ages): nothing here tells how it does there."};
   const Verdicts verdicts = verdicts_of(evaluation);
   std::vector<std::string> unproven = verdicts.too_few;
   for (const auto* more : {&verdicts.not_shown, &verdicts.worse})
     unproven.insert(unproven.end(), more->begin(), more->end());
   if (!unproven.empty())
-    limits.push_back("For " + listed(unproven) +
-                     ": these images do not show that it works.");
+    limits.push_back(listed(unproven) +
+                     ": these images do not show that it works for them.");
   if (is_true(member(results, "model"), "weighted_loss"))
     limits.emplace_back(
-        "Its scores as probabilities: it was trained with a weighted loss "
-        "or balanced draws, which shift them away from prevalence.");
+        "Reading its scores as probabilities: it was trained with a weighted "
+        "loss or balanced draws, which shift them away from prevalence.");
   limits.emplace_back(
-      "As a measure against the truth: labels that text mining drew from "
-      "reports, as those of the public sets, are themselves wrong in some "
-      "images, and so are the figures here.");
+      "Measuring against the truth: labels that text mining drew from reports, "
+      "as "
+      "those of the public sets, are wrong in some images, and so are the "
+      "figures here.");
   return limits;
 }
 

@@ -47,7 +47,9 @@ check "the text says where thresholds are from" grep -q "thresholds chosen on va
 threshold=$(python3 -c "
 import json
 print(next(t['threshold'] for f in json.load(open('$scratch/rules.json'))['findings'] if f['finding'] == 'Mass' for t in f['thresholds'] if t['rule'] == 'youden'))")
-check "a threshold is printed with all its digits" grep -qF -- "$threshold" "$scratch/text"
+evaluate "$last" --json >"$scratch/all.json"
+check "JSON has a threshold with all its digits" grep -qF -- "$threshold" "$scratch/all.json"
+check "the text says that it rounds" grep -q "thresholds are rounded: --json and --figures have all digits" "$scratch/text"
 check "and calibration" grep -q "^Calibration, fitted on validation" "$scratch/text"
 
 # predict: from the model file alone.

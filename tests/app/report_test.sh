@@ -60,16 +60,20 @@ PY
 cp "$scratch/one/report.html" "$scratch/first.html"
 check "report writes it again" "$program" report "$scratch/one"
 check "the same, byte for byte" cmp "$scratch/first.html" "$scratch/one/report.html"
-check "model_card.md is there" grep -q "^## What it must not be used for" "$scratch/one/model_card.md"
+check "model_card.md is there" grep -q "^## Not to be used for" "$scratch/one/model_card.md"
 hidden() { ! grep -qE "$scratch|$(hostname)|Data_Entry" "$1"; }
 check "for passing on" "$program" report "$scratch/one" --no-images
 check "no place, host or table is in it" hidden "$scratch/one/report-shared.html"
 check "it is whole too" page "$scratch/one/report-shared.html"
-check "but its figures are" grep -q "95 % intervals by 10000 resamples" "$scratch/one/report-shared.html"
+check "but its figures are" grep -q "95 % intervals by 10,000 resamples" "$scratch/one/report-shared.html"
 
 cp -r "$scratch/one" "$scratch/less" && rm "$scratch/less/predictions_test.csv" && chmod 750 "$scratch/less"
 check "a run without its table of predictions has a page" "$program" report "$scratch/less"
 check "which says what it lacks" grep -q "predictions_test.csv is not in the run folder, so no curves are drawn" "$scratch/less/report.html"
+rm "$scratch/less/metrics.jsonl"; rm -r "$scratch/less/examples"; "$program" report "$scratch/less"
+for gap in "What this page lacks</h2>" "Curves of the training: metrics.jsonl is not in the run folder" "Examples with heat maps: none were drawn"; do
+  check "$gap" grep -q "$gap" "$scratch/less/report.html"
+done
 check "and is as private as its run" [ "$(stat -c %a "$scratch/less/report.html")" = 640 ]
 check "two runs side by side" "$program" report --compare "$scratch/one" "$scratch/two" --out "$scratch/both.html"
 check "that page is whole" page "$scratch/both.html"

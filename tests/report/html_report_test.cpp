@@ -105,10 +105,11 @@ TEST_CASE("the report says what is separated, how surely, and what it is not") {
   const std::string html = report_html(run.folder.path(), {});
   for (const char* part :
        {"a &amp; b", "Not a medical device", "DenseNet-121",
-        "trained on 500 images of 300 patients",
-        "Separates well (the whole interval of the AUROC is above 0.8): Mass.",
-        "as a coin would have: Pleural Thickening.",
-        "fewer than ten positive images: Hernia.", "0.855 (0.810 to 0.900)",
+        "Trained on 500 X-rays of 300 patients, tested on 140 X-rays of 70 "
+        "patients. No patient is in both.",
+        "10,000 resamples", "Well (AUROC surely above 0.8): Mass.",
+        "Not shown to be better than a coin: Pleural Thickening.",
+        "under ten images with it: Hernia.", "0.855 (0.810 to 0.900)",
         "0.75 (0.60 to 0.86)", "<polyline", "&quot;v&quot;"}) {
     INFO(part);
     CHECK(has(html, part));
@@ -167,10 +168,18 @@ TEST_CASE("a record with any value in any place makes a page or is refused") {
 TEST_CASE("a run without results is told how to get them") {
   const ScratchFolder folder;
   CHECK_THROWS_AS(report_html(folder.path(), {}), CheckpointError);
-  folder.write("results.json", "{\"format\": 99}");
-  CHECK_THROWS_AS(report_html(folder.path(), {}), CheckpointError);
-  folder.write("results.json", "{\"form");
-  CHECK_THROWS_AS(report_html(folder.path(), {}), CheckpointError);
+  const auto refusal = [&](const std::string& text) {
+    folder.write("results.json", text);
+    return error_of<CheckpointError>([&] { report_html(folder.path(), {}); });
+  };
+  CHECK(has(refusal("{\"format\": 99}"),
+            "has the format 99, and this version reads 1"));
+  CHECK(has(refusal("{\"a\": 1,\n \"form"),
+            "results.json:2: is no JSON: the text ends too early"));
+  CHECK(has(refusal("{\"a\": 1,\n\n \"b\" 2}"),
+            "results.json:3: is no JSON: '2' cannot stand here"));
+  CHECK(has(refusal(""), "results.json:1: is no JSON: the file is empty"));
+  CHECK(has(refusal("[1]"), "is no record of a run"));
 }
 
 TEST_CASE("published figures stand beside those of the very same list") {
@@ -199,5 +208,43 @@ TEST_CASE("what is passed on names no place and nobody") {
       report_html(run.folder.path(), {.for_sharing = true});
   CHECK_FALSE(has(html, "secret"));
   CHECK_FALSE(has(html, run.folder.path().string()));
-  CHECK(has(html, "Separates well"));
+  CHECK(has(html, "Well (AUROC surely above 0.8)"));
+}
+
+TEST_CASE("a page says which records it lacks, and why") {
+  const FinishedRun run;
+  const auto page = [&](bool for_sharing = false) {
+    return report_html(run.folder.path(), {.for_sharing = for_sharing});
+  };
+  const std::string html = page();
+  for (const char* gap :
+       {"What this page lacks",
+        "Validation scores: the run has no images of that split.",
+        "Calibration: none was fitted",
+        "Groups of patients: the table tells neither sex, view nor age.",
+        "Examples with heat maps: none were drawn",
+        "Curves of validation: metrics.jsonl has none, as the run has no "
+        "validation images."}) {
+    INFO(gap);
+    CHECK(has(html, gap));
+  }
+  CHECK_FALSE(has(html, "Operating points, calibration"));
+  CHECK_FALSE(has(html, "Test scores:"));
+  run.folder.write("config.yaml", "{}\n");
+  CHECK(has(page(true), "left out, as this page may be passed on"));
+  CHECK_FALSE(has(page(true), "Examples with heat maps"));
+
+  std::filesystem::remove(run.folder / "metrics.jsonl");
+  CHECK(has(page(), "metrics.jsonl is not in the run folder"));
+  Json results = read_results(run.folder.path());
+  results["evaluations"]["test"].erase("operating_points");
+  results["data"]["splits"]["val"] = {{"images", 9}};
+  run.folder.write("results.json", json_text(results));
+  CHECK(has(page(),
+            "Operating points, calibration, groups of patients, examples with "
+            "heat maps: the scored weights were not evaluated on the "
+            "validation split"));
+  CHECK(has(page(),
+            "Validation scores: the split has images, but eval.splits "
+            "does not name it."));
 }

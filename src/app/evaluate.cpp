@@ -5,6 +5,7 @@
 // (model_file.cpp): what it needs to read images then comes from --manifest,
 // --images and --set.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -102,6 +103,31 @@ int evaluate_predictions(const Options& options) {
   return 0;
 }
 
+// A network's outputs are what it was trained for.
+void refuse_other_findings(const std::filesystem::path& file,
+                           const ModelCard& card, const Config& config) {
+  const Strings& asked = config.data.findings;
+  if (asked.empty() || asked == card.findings) return;
+  const std::string place =
+      "[evaluate] data.findings: the network of " + file.string() + " ";
+  const std::string remedy =
+      "leave data.findings away; eval.findings chooses which are scored";
+  for (const auto& name : asked)
+    if (!find_finding(card.findings, name))
+      throw ConfigError(place + "does not know '" + name +
+                        "'. Hint: nearest are " +
+                        nearest_names(name, card.findings) + "; " + remedy);
+  throw ConfigError(place + "was trained for " +
+                    listed(card.findings, card.findings.size()) +
+                    ", in this order. Hint: " + remedy);
+}
+
+bool sets_findings(const Options& options) {
+  return std::ranges::any_of(options.set, [](const std::string& item) {
+    return item.starts_with("data.findings=");
+  });
+}
+
 // The model says what it was trained with; options say what is different
 // here.
 Config config_of(const std::filesystem::path& file, const ModelCard& card,
@@ -114,6 +140,7 @@ Config config_of(const std::filesystem::path& file, const ModelCard& card,
   };
   Config config =
       model_config(file, card, {options.set, &variables, of_options});
+  if (sets_findings(options)) refuse_other_findings(file, card, config);
   const bool has_table =
       !options.manifests.empty() || !config.data.manifest.path.empty();
   if (!has_table || config.data.images.empty())

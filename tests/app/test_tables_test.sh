@@ -46,6 +46,7 @@ refused 3 "has no finding that is scored" evaluate "$scratch/run" --manifest "$s
 named=(--set "data.manifest.columns.findings=[Pleural Effusion, Fracture]")
 check "a column that the config names may be absent" grep -q '"auroc":{"Effusion":[0-9.e-]*}' <<<"$(evaluate "$scratch/run" "${both[@]}" "${named[@]}")"
 check "two ranks score alike" [ "$there" = "$(evaluate "$scratch/run" --manifest "$scratch/other.csv" --images "$scratch/other" --ranks 2)" ]
+check "a batch of padding is said" eval 'evaluate "$scratch/run" --set eval.batch=500 >/dev/null && grep -q "the others are padding.*Hint: eval.batch=" "$scratch/log"'
 refused 4 "/nowhere/p.csv" evaluate "$scratch/run" --out /nowhere/p.csv
 refused 4 "$scratch/other: Is a directory" evaluate "$scratch/run" --out "$scratch/other"
 refused 4 "a.csv: Not a directory" evaluate "$scratch/run" --out "$scratch/a.csv/p.csv"
@@ -86,7 +87,9 @@ check "says that a picture appears twice, and that patients are unknown" grep -q
 
 # What a table or a config may not say.
 refused 2 "data.findings: 'Edema' appears twice" train "$small" --out "$scratch/no" --set data.findings=[Edema,Edema]
-refused 2 "data.findings: " train "$small" --out "$scratch/no" --set data.findings=[Efusion]
+refused 2 "data.findings: $phantom/Data_Entry_2017.csv has no finding 'Efusion'. Hint: nearest are 'Effusion'" train "$small" --out "$scratch/no" --set data.findings=[Efusion]
+refused 2 "does not know 'Efusion'. Hint: nearest are 'Effusion'" evaluate "$scratch/run" --set data.findings=[Efusion]
+refused 2 "eval.findings chooses which are scored" evaluate "$scratch/run" --set data.findings=[Effusion]
 refused 2 "data.uncertain_by_finding: no finding 'Edma'" train "$small" --out "$scratch/no" --set data.uncertain_by_finding=[Edma=one]
 refused 2 "train.warmup_epochs: not less than train.epochs" train "$small" --out "$scratch/no" --set train.warmup_epochs=100
 printf 'train: {lr: 1}\n---\ntrain: {lr: 2}\n' >"$scratch/second.yaml"

@@ -1,0 +1,23 @@
+// Whether eval.batch fits the memory, and the images that are to be scored.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace chexnet {
+
+struct EvalPass {
+  uint64_t batch = 1;          // eval.batch
+  uint64_t side = 224;         // data.crop, pixels
+  size_t images_per_rank = 0;  // to be scored
+  // Of the host, that this rank may take; 0: not known, or of no concern.
+  uint64_t free_bytes = 0;
+};
+
+// Why not even the first map of a pass fits, and what fits; "" where it does.
+std::string no_room_for(const EvalPass& pass);
+// That most of a pass is padding, and which batch has less; "" where it is not.
+std::string padding_of(const EvalPass& pass);
+
+}  // namespace chexnet

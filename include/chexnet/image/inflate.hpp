@@ -1,5 +1,4 @@
-// Unpacks zlib streams (RFC 1950) in one call, by ISA-L where the build found
-// it, else by libdeflate.
+// Unpacks zlib streams (RFC 1950) in one call.
 #pragma once
 
 #include <cstddef>

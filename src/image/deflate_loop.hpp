@@ -1,0 +1,156 @@
+// The loop over packs, compiled once for each instruction set.
+//
+// Its speed is the time from one look-up to the next: shift, mask, load. So a
+// refill is a step ahead: the bits of the next index are there before it.
+//
+//   after a refill: 56 bits = kMostPackBits of a pack + an index and more
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include "deflate.hpp"
+
+namespace chexnet {
+namespace {  // each file its own: a linker would keep one of two equal names
+
+static_assert(56 - kMostPackBits >= kPackBits);
+
+// What a pass of the loop writes at most, a pack or a symbol with the bytes
+// behind it that do not count, and what it reads of the input: three refills.
+constexpr int kOutMargin = 258 + 2 * kMostPackLength;
+constexpr int kInMargin = 32;
+
+// The position with its bit buffer in registers. `count` is right in its lowest
+// six bits; above it `bits` repeats what the next refill brings.
+struct FastPosition {
+  const uint8_t* next;
+  uint64_t bits;
+  uint64_t count;
+  uint8_t* out;
+
+  void refill() {
+    uint64_t more = 0;
+    std::memcpy(&more, next, 8);
+    bits |= more << (count & 63);
+    next += 7 - (count >> 3 & 7);
+    count |= 56;
+  }
+
+  void skip(unsigned taken) {
+    bits >>= taken & 63;
+    count -= taken;
+  }
+
+  void load(const DeflatePosition& at) {
+    next = at.next;
+    bits = at.bits;
+    count = static_cast<uint64_t>(at.count);
+    out = at.out;
+    refill();
+  }
+
+  void store(DeflatePosition& at) const {
+    const auto whole = static_cast<unsigned>(count & 63);
+    at.next = next - whole / 8;
+    at.count = static_cast<int>(whole % 8);
+    at.bits = bits & ((1u << at.count) - 1);
+    at.out = out;
+  }
+};
+
+// Literals and match of a pack; false: its distance is too far.
+inline bool take_pack(const uint8_t* pack, const uint8_t* out_begin,
+                      FastPosition& at) {
+  const unsigned bits = pack[offsetof(Pack, total_bits)];
+  const unsigned code = pack[offsetof(Pack, code_and_number)];
+  uint16_t base = 0;
+  std::memcpy(&base, pack + offsetof(Pack, distance), 2);
+  const uint64_t taken = at.bits & ((uint64_t{1} << bits) - 1);
+  const uint64_t distance = base + (taken >> (code & 63));
+  at.skip(bits);
+  std::memcpy(at.out, pack, 4);
+  at.out += code >> 6;
+  if (distance > static_cast<size_t>(at.out - out_begin)) [[unlikely]]
+    return false;
+  std::memcpy(at.out, at.out - distance, kMostPackLength);
+  at.out += pack[offsetof(Pack, length)];
+  return true;
+}
+
+// The commonest of what has no pack: codes in the tables, a match that is not
+// near. False: nothing was done. Needs 39 bits.
+inline bool take_symbol(const DeflateTables& tables, const uint8_t* out_begin,
+                        FastPosition& at) {
+  const unsigned entry =
+      tables.literal_table[at.bits % tables.literal_table.size()];
+  const unsigned symbol = entry >> 4;
+  unsigned bits = entry & 15;
+  if (bits == 0) return false;
+  if (symbol < kEndOfBlockSymbol) {
+    at.skip(bits);
+    *at.out++ = static_cast<uint8_t>(symbol);
+    return true;
+  }
+  const unsigned range = symbol - (kEndOfBlockSymbol + 1);
+  if (range >= kLengths.size()) return false;  // also the end of the block
+  const auto take = [&](const DeflateRange& of) {
+    const auto more = static_cast<unsigned>(at.bits >> bits);
+    bits += of.extra;
+    return of.base + (more & ((1u << of.extra) - 1));
+  };
+  const unsigned length = take(kLengths[range]);
+  const unsigned far =
+      tables.distance_table[(at.bits >> bits) % tables.distance_table.size()];
+  bits += far & 15;
+  if (far == 0 || far >> 4 >= kDistances.size()) return false;
+  const unsigned distance = take(kDistances[far >> 4]);
+  constexpr unsigned kStep = 16;
+  if (distance < kStep || distance > static_cast<size_t>(at.out - out_begin))
+    return false;
+  at.skip(bits);
+  const uint8_t* const end = at.out + length;
+  for (uint8_t* to = at.out; to < end; to += kStep)
+    std::memcpy(to, to - distance, kStep);
+  at.out += length;
+  return true;
+}
+
+inline DeflateStep deflate_loop(const DeflateTables& tables,
+                                DeflatePosition& position) {
+  const auto* packs = reinterpret_cast<const uint8_t*>(tables.packs.data());
+  const uint8_t* const out_begin = position.out_begin;
+  if (position.end - position.next < kInMargin ||
+      position.out_end - position.out < kOutMargin ||
+      position.out - out_begin < kIdleDistance)
+    return DeflateStep::kGoOn;
+  const uint8_t* const in_last = position.end - kInMargin;
+  const uint8_t* const out_last = position.out_end - kOutMargin;
+  // Local, so that no store to `out` is taken for one to it.
+  FastPosition at{};
+  at.load(position);
+  const auto next_pack = [&] {
+    return packs + at.bits % (1 << kPackBits) * sizeof(Pack);
+  };
+  while (at.next <= in_last && at.out <= out_last) {
+    const uint8_t* pack = next_pack();
+    at.refill();
+    if (pack[offsetof(Pack, total_bits)] != 0) [[likely]] {
+      if (!take_pack(pack, out_begin, at)) return DeflateStep::kDamaged;
+      continue;
+    }
+    if (take_symbol(tables, out_begin, at)) {
+      at.refill();
+      continue;
+    }
+    at.store(position);
+    const DeflateStep step = deflate_symbol(tables, position);
+    if (step != DeflateStep::kGoOn) return step;
+    at.load(position);
+  }
+  at.store(position);
+  return DeflateStep::kGoOn;
+}
+
+}  // namespace
+}  // namespace chexnet

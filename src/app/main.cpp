@@ -16,6 +16,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
+#include "chexnet/core/freed_memory.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launcher_codes.hpp"
@@ -77,6 +78,7 @@ int main(int argc, char** argv) {
   // Who started us may ignore it, and the kernel would throw away how our
   // children end.
   signal(SIGCHLD, SIG_DFL);
+  chexnet::keep_freed_memory();
   if (chexnet::started_as_rank(chexnet::process_environment())) {
     if (!chexnet::die_with_parent()) return static_cast<int>(ExitCode::kDevice);
     chexnet::remove_files_behind_own_launcher();

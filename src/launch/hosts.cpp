@@ -30,6 +30,13 @@ bool is_ipv6(const std::string& name) {
                    &address) == 1;
 }
 
+// Commas and colons part the hosts of mpirun's --host.
+bool may_name_a_host(const std::string& name) {
+  return !name.empty() && std::ranges::none_of(name, [](unsigned char c) {
+    return c <= ' ' || c == 0x7f || c == ',';
+  });
+}
+
 // Only an own address can be bound.
 bool is_own(const addrinfo& address) {
   const int probe = socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -106,6 +113,8 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
       slots = count(name.substr(colon + 1));
       name.resize(colon);
     }
+    if (!may_name_a_host(name))
+      throw bad("'" + name + "' is no name of a host");
     while (words >> word) {
       if (word.starts_with("slots=")) {
         slots = count(word.substr(6));

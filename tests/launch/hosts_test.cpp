@@ -42,6 +42,13 @@ TEST_CASE("host files of Open MPI, MPICH and PBS") {
   CHECK(error_of<ConfigError>([&] {
           hosts_of("n1:1000000\nn1:1000000\n");
         }).find("hosts:2: 'n1' has too many slots") != std::string::npos);
+  // Each would be another list of hosts once mpirun has it.
+  const std::string nul(1, '\0');
+  for (const std::string& name : {std::string(), std::string("a,b"),
+                                  "a" + nul + "b", std::string("\x1b[2J")})
+    CHECK(error_of<ConfigError>([&] {
+            hosts_of("n1\n" + name + ":2\n");
+          }).find("is no name of a host") != std::string::npos);
   CHECK(error_of<ConfigError>([&] {
           hosts_of("# none\n");
         }).find("names no host") != std::string::npos);

@@ -13,10 +13,10 @@
 #include "chexnet/launch/batch_system.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parsed_number.hpp"
@@ -29,11 +29,14 @@ std::string text(const Environment& env, const char* name) {
   const char* value = env(name);
   return value == nullptr ? "" : value;
 }
-// The first number in a value like "4", "2(x3)" or "gpu:4".
+// The first number in a value like "4", "2(x3)" or "gpu:4"; 0 where there is
+// none that an int holds.
 int number(const Environment& env, const char* name) {
-  const std::string value = text(env, name);
-  const auto digit = value.find_first_of("0123456789");
-  return digit == std::string::npos ? 0 : std::atoi(value.c_str() + digit);
+  constexpr std::string_view kDigits = "0123456789";
+  std::string value = text(env, name);
+  value.erase(0, value.find_first_of(kDigits));
+  value.erase(std::min(value.size(), value.find_first_not_of(kDigits)));
+  return parsed_number<int>(value).value_or(0);
 }
 
 bool exists(const std::string& path) {

@@ -116,6 +116,14 @@ TEST_CASE("a batch job knows its id, shape and time left") {
   CHECK(array.tasks == 8);
   CHECK(array.host_cpus == 40);
   CHECK(array.restarts == 1);
+  // Where no int holds a number it is as if it were not there.
+  const auto beyond = made_up({{"SLURM_JOB_ID", "77"},
+                               {"SLURM_JOB_NUM_NODES", "4294967295"},
+                               {"SLURM_NTASKS", "11111111111"},
+                               {"SLURM_GPUS_ON_NODE", "gpu:4(x2)"}});
+  CHECK(batch_job(beyond).nodes == 1);
+  CHECK(batch_job(beyond).tasks == 0);
+  CHECK(batch_job(beyond).host_gpus == 4);
 
   const ScratchFolder folder;
   std::ofstream(folder.path() / "nodes") << "a\na\nb\nb\n";

@@ -48,8 +48,11 @@ std::optional<std::string> header_value(std::string_view line,
       strncasecmp(line.data(), name.data(), name.size()) != 0)
     return std::nullopt;
   std::string value(line.substr(name.size() + 1));
+  // RFC 9110, 5.5: so an ETag cannot bring lines into our next request.
+  std::ranges::replace_if(
+      value, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
   value.erase(0, value.find_first_not_of(' '));
-  value.erase(value.find_last_not_of("\r\n ") + 1);
+  value.erase(value.find_last_not_of(' ') + 1);
   return value;
 }
 

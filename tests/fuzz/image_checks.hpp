@@ -6,7 +6,7 @@
 
 namespace chexnet::fuzz {
 
-inline constexpr DecodeLimits kSmall{.max_pixels = 1 << 20};
+inline constexpr DecodeLimits kSmall{.max_pixels = 1 << 17};
 
 // Decodes `bytes`; pictures that are taken have pixels within the limit, decode
 // to the same again, and are resized in one pass as they are in two.

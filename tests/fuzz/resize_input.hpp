@@ -18,8 +18,8 @@ struct ResizeInput {
 inline ResizeInput resize_input(Bytes bytes, int most) {
   Reader choices(bytes);
   ResizeInput in;
-  const int width = choices.number(1, most), height = choices.number(1, most);
-  in.size = choices.number(1, most);
+  const int width = choices.side(most), height = choices.side(most);
+  in.size = choices.side(most);
   in.region.x = choices.number(0, width - 1);
   in.region.y = choices.number(0, height - 1);
   in.region.width = choices.number(1, width - in.region.x);
@@ -46,9 +46,10 @@ inline std::vector<uint8_t> resized(const GrayImage& image, Region region,
 
 inline std::vector<std::string> resize_seeds() {
   const std::string pixels = "\xFF\x20\x80 some pixels \x90\x03";
-  return {raw("\0\x3f\0\x1f\0\x0f\0\0\0\0\xff\xff\xff\xff") + pixels,
-          raw("\0\x10\0\x1f\0\x3f\0\x03\0\x04\0\x08\0\x09") + pixels,
-          raw("\0\x3f\0\x3f\0\x0f\0\0\0\0\0\x3f\0\x3f") + pixels};
+  return {
+      raw("\0\x3f\x08\0\x1f\x08\0\x0f\x08\0\0\0\0\xff\xff\xff\xff") + pixels,
+      raw("\0\x10\x08\0\x1f\x08\0\x3f\x08\0\x03\0\x04\0\x08\0\x09") + pixels,
+      raw("\0\x3f\x08\0\x3f\x08\0\x0f\x08\0\0\0\0\0\x3f\0\x3f") + pixels};
 }
 
 }  // namespace chexnet::fuzz

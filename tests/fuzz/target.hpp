@@ -6,6 +6,7 @@
 //   const Registered kTarget{{.name = "tar", .run = run}};
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -96,6 +97,11 @@ class Reader {
   int number(int low, int high) {
     const int raw = byte() << 8 | byte();
     return low + raw % (high - low + 1);
+  }
+  // Of a picture, 1 to `most`. Seven of eight are small: time goes by area.
+  int side(int most) {
+    const int any = number(1, most);
+    return byte() % 8 == 0 ? any : 1 + any % std::min(most, 40);
   }
   // Up to the next `mark`, which is passed over.
   std::string until(char mark) {

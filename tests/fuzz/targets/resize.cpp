@@ -15,12 +15,17 @@ std::vector<uint8_t> area_by_definition(const GrayImage& image, Region r,
                                     std::max(pixel * size, box * in));
   };
   const int64_t total = int64_t{r.width} * r.height;
+  // The pixels that a box touches: [first, last).
+  const auto first = [size](int box, int in) { return box * in / size; };
+  const auto last = [size](int box, int in) {
+    return ((box + 1) * in + size - 1) / size;
+  };
   for (int oy = 0; oy < size; ++oy)
     for (int ox = 0; ox < size; ++ox) {
       int64_t sum = 0;
-      for (int y = 0; y < r.height; ++y) {
+      for (int y = first(oy, r.height); y < last(oy, r.height); ++y) {
         const int64_t down = overlap(y, oy, r.height);
-        for (int x = 0; down > 0 && x < r.width; ++x)
+        for (int x = first(ox, r.width); x < last(ox, r.width); ++x)
           sum += down * overlap(x, ox, r.width) * image.row(r.y + y)[r.x + x];
       }
       out.push_back(static_cast<uint8_t>((2 * sum + total) / (2 * total)));

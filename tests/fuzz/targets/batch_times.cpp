@@ -1,9 +1,32 @@
-// What squeue, qstat, bjobs and flux print about the time that is left.
+// What squeue, qstat, bjobs and flux print about the time that is left, and
+// what batch systems say of a job in variables and files.
 #include "chexnet/launch/batch_system.hpp"
-#include "fuzz/target.hpp"
+#include "fuzz/memory_file.hpp"
 
 namespace chexnet::fuzz {
 namespace {
+
+// A job of the batch system at `kind` of kMarks: all that it says is `text`.
+constexpr const char* kMarks[] = {"FLUX_URI", "SLURM_JOB_ID", "PBS_JOBID",
+                                  "LSB_JOBID", "JOB_ID"};
+void check_job(size_t kind, const std::string& text, const std::string& file) {
+  const Environment env = [&](const char* name) -> const char* {
+    const std::string_view asked = name;
+    if (asked == "FLUX_PROXY_REMOTE") return nullptr;
+    for (size_t other = 0; other < std::size(kMarks); ++other)
+      if (other != kind && asked == kMarks[other]) return nullptr;
+    const bool names_a_file = asked.ends_with("FILE");
+    return names_a_file ? file.c_str() : text.c_str();
+  };
+  accepted<ConfigError>([&] {  // as of a host file
+    const BatchJob job =
+        asked_batch_job(env, [&](const auto&) { return text; });
+    require(job.kind != BatchJob::Kind::kNone, "there is a job");
+    require(job.nodes >= 0 && job.tasks >= 0, "counts are not negative");
+    for (const auto& host : job.hosts)
+      require(!host.name.empty() && host.slots >= 0, "a host has a name");
+  });
+}
 
 void run(Bytes bytes) {
   const std::string text = text_of(bytes);
@@ -19,9 +42,10 @@ void run(Bytes bytes) {
         job, nothing,
         [&](const std::vector<std::string>&) { return text_of(bytes); }, 5);
   }
-  // Variables of a job: whatever they hold, there is a job or none.
-  const BatchJob job = batch_job([&](const char*) { return text.c_str(); });
-  require(job.nodes >= 0 && job.tasks >= 0, "counts are not negative");
+  static MemoryFile file;
+  const std::string path = file.holding(bytes);
+  for (size_t mark = 0; mark < std::size(kMarks); ++mark)
+    check_job(mark, text, path);
 }
 
 std::vector<std::string> seeds() {
@@ -32,7 +56,10 @@ std::vector<std::string> seeds() {
           "Job Id: 1\n    Resource_List.walltime = 02:00:00\n"
           "    resources_used.walltime = 00:10:00\n",
           "12:30 L,1500.0/host,45000 second(s)\n",
-          "hard resource_list:  h_rt=3600,mem=4G\n"};
+          "hard resource_list:  h_rt=3600,mem=4G\n",
+          "node1 4 node2 2",
+          "node1 4 all.q@node1 UNDEFINED\nnode2 2 all.q@node2 UNDEFINED\n",
+          "node1\nnode1\nnode2\n"};
 }
 
 const Registered kTarget{{"batch_times", run, nullptr, seeds}};

@@ -16,6 +16,10 @@ void run(Bytes bytes) {
     require(host.slots >= 1, "a host has a slot");
     text += host.name + " slots=" + std::to_string(host.slots) + "\n";
   }
+  const std::string list = host_list(hosts, 8, 0);
+  require(
+      std::ranges::count(list, ',') + 1 == static_cast<ptrdiff_t>(hosts.size()),
+      "mpirun is given as many hosts");
   const auto again =
       read_hostfile(file.holding(std::as_bytes(std::span(text))));
   require(again.size() == hosts.size(), "each host is named once");

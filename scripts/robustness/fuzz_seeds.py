@@ -1,6 +1,7 @@
 """What the fuzz programs begin with: the targets' own seeds, real X-rays and tables, and what the program itself writes.
 
 No program of its own: scripts/robustness/fuzz calls make_seeds()."""
+import os
 import pathlib
 import random
 import shutil
@@ -114,7 +115,8 @@ def make_seeds(options, build, chosen):
     shutil.rmtree(seeds, ignore_errors=True)
     for name in chosen:
         (seeds / name).mkdir(parents=True)
-        quietly(str(build / f'fuzz_{name}'), '--write-seeds', str(seeds / name))
+        quietly(str(build / f'fuzz_{name}'), '--write-seeds', str(seeds / name),
+                env=os.environ | {'LLVM_PROFILE_FILE': '/dev/null'})
     sources_seeds(seeds)
     if options.xray.is_dir():
         real_seeds(options.xray, seeds)

@@ -39,6 +39,9 @@
 namespace chexnet {
 namespace {
 
+// Tells ranks how their parent would go on with the run.
+constexpr const char* kResumeVariable = "CHEXNET_RESUME";
+
 void refuse(const std::string& problem) {
   if (!problem.empty()) throw DeviceError(problem);
 }
@@ -73,7 +76,7 @@ RanksToStart ranks_to_start(const LaunchConfig& config, const BatchJob& job,
   SelfLaunch& launch = ranks.launch;
   const std::string hostfile =
       config.hostfile.empty() ? job.nodefile : config.hostfile;
-  const auto hosts = hostfile.empty() ? job.hosts : read_hostfile(hostfile);
+  const auto hosts = hosts_for_mpirun(hostfile, job);
   launch.layout = layout_of(config, job, hosts);
   put_on_hosts(launch, hosts, hostfile, job.tasks, allowed_cpus().size());
   if (!launch.alone) {
@@ -176,6 +179,8 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   // Tells ranks who started them, and when first.
   setenv(kParentVariable, fixed(system_time_s() - process_age_s(), 3).c_str(),
          0);
+  if (!task.resume_command.empty())
+    setenv(kResumeVariable, task.resume_command.c_str(), 1);
   const RanksToStart ranks =
       ranks_to_start(config, asked_batch_job(env, ask_command), invocation);
   const SelfLaunch& launch = ranks.launch;
@@ -209,8 +214,10 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
 
 std::string resume_command(const Invocation& invocation, int ranks) {
   std::vector<std::string> words;
-  // Started by hand through mpirun or srun, it goes on so.
   const Environment env = process_environment();
+  if (started_by_parent(env) && env(kResumeVariable) != nullptr)
+    return env(kResumeVariable);
+  // Started by hand through mpirun or srun, it goes on so.
   if (started_as_rank(env) && !started_by_parent(env)) {
     words = {"mpirun", "-np", std::to_string(ranks)};
     if (launcher_mpi(env) == MpiFamily::kOpenMpi)

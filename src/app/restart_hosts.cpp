@@ -18,23 +18,21 @@ namespace {
 
 using Hosts = std::vector<HostSlots>;
 
-// A host file may name a replacement by now; one that cannot be read any more
-// changes nothing.
+// A host file or a batch system may name a replacement by now; what cannot be
+// read any more changes nothing.
 Hosts known_hosts(const SelfLaunch& whole) {
   const RankLayout& layout = whole.layout;
-  if (whole.hostfile.empty()) {
-    const int each = (layout.ranks + layout.hosts - 1) / layout.hosts;
-    Hosts hosts;
-    for (const auto& name : job_hosts(process_environment()))
-      hosts.push_back({name, each});
-    return hosts;
-  }
+  Hosts hosts;
   try {
-    return read_hostfile(whole.hostfile);
+    hosts = hosts_of_run(whole.hostfile, process_environment(), ask_command);
   } catch (const ConfigError& e) {
     log_warning(e.what());
-    return whole.hosts;
   }
+  if (hosts.empty()) hosts = whole.hosts;
+  const int each = (layout.ranks + layout.hosts - 1) / layout.hosts;
+  for (auto& host : hosts)
+    if (host.slots == 0) host.slots = each;
+  return hosts;
 }
 
 std::string names_text(const std::vector<std::string>& names) {
@@ -63,8 +61,10 @@ SelfLaunch launch_on(const SelfLaunch& whole, const Hosts& hosts,
   SelfLaunch launch = whole;
   const int room = std::min(whole.layout.ranks,
                             ranks_on(hosts, whole.layout.ranks_per_host));
-  launch.layout.ranks =
-      task.ranks_that_share ? task.ranks_that_share(room) : room;
+  RankShare share{room, task.accumulate};
+  if (task.ranks_that_share)
+    share = task.ranks_that_share(whole.layout.ranks, room);
+  launch.layout.ranks = share.ranks;
   const Hosts used = hosts_for(launch.layout, hosts);
   launch.layout.hosts = static_cast<int>(used.size());
   const auto file = task.run_folder / "hosts";
@@ -73,6 +73,11 @@ SelfLaunch launch_on(const SelfLaunch& whole, const Hosts& hosts,
   put_on_hosts(launch, used, file.string(), 0, allowed_cpus().size());
   // By itself the program would read the whole host file again.
   launch.alone = false;
+  const std::string more =
+      "train.accumulate=" + std::to_string(share.accumulate);
+  const bool accumulates_more = share.accumulate != task.accumulate;
+  if (accumulates_more)
+    launch.arguments.insert(launch.arguments.end(), {"--set", more});
 
   std::vector<std::string> names;
   for (const auto& host : used) names.push_back(host.name);
@@ -81,6 +86,7 @@ SelfLaunch launch_on(const SelfLaunch& whole, const Hosts& hosts,
               std::to_string(ranks) + " of " +
               std::to_string(whole.layout.ranks) + " ranks, on " +
               names_text(names) + " (" + file.string() + ")" +
+              (accumulates_more ? ", with " + more : "") +
               (ranks < room ? "; there is room for " + std::to_string(room) +
                                   ", but they cannot share the batch"
                             : ""));
@@ -100,7 +106,7 @@ std::optional<SelfLaunch> on_hosts_left(const SelfLaunch& whole,
   constexpr double kLeast_s = 30, kMost_s = 60;
   const auto lost =
       lost_hosts(now, std::clamp(timeout_s, kLeast_s, kMost_s), signals);
-  if (whole.hostfile.empty()) now.hosts.clear();  // the batch system's again
+  if (whole.hosts.empty()) now.hosts.clear();  // mpirun asks Slurm again
   if (lost.empty() || signals.asked_to_stop()) return now;
 
   Hosts left = known_hosts(whole);

@@ -15,7 +15,6 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/launch/lost_hosts.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/run/job_clock.hpp"
@@ -97,12 +96,14 @@ int run(const Options& options, Invocation& invocation) {
       .resume_command = resume_command(invocation, 1),
       .restarts = static_cast<int>(config.launch.restarts),
       .min_hosts = static_cast<int>(config.launch.min_hosts),
+      .accumulate = config.train.accumulate,
       .ranks_that_share =
-          [&config](int most) {
+          [&config](int before, int most) {
             const int64_t batch = batch_of_run(config);
+            const int64_t accumulate = config.train.accumulate;
             return batch > 0
-                       ? ranks_that_share(batch, config.train.accumulate, most)
-                       : most;
+                       ? ranks_that_share(batch, {before, accumulate}, most)
+                       : RankShare{most, accumulate};
           },
       .stops = true};
   RankWorld world = enter_world(config.launch, invocation, parent);

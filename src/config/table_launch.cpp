@@ -133,8 +133,9 @@ std::vector<ConfigOption> time_options() {
           MEMBER(launch.min_hosts),
           .help =
               "a restart goes on without hosts that do not answer any more, on "
-              "fewer ranks with the same train.batch, while so many hosts are "
-              "left; the number of all hosts = none may be missing",
+              "fewer ranks with the same train.batch and a larger "
+              "train.accumulate, while so many hosts are left; the number of "
+              "all hosts = none may be missing",
           .limits = {{1, 1e6}},
           .may_change_on_resume = true,
       },

@@ -172,6 +172,7 @@ std::vector<ConfigOption> step_options() {
           .help =
               "micro-batches per rank and step, whose gradients are added up",
           .limits = {{1, 1e5}},
+          .may_change_on_resume = true,
       },
       {
           MEMBER(train.precision),

@@ -204,17 +204,22 @@ std::string ask_command(const std::vector<std::string>& command) {
   }
 }
 
-std::vector<std::string> job_hosts(const Environment& env, const Ask& ask) {
-  std::vector<std::string> names;
-  const std::string list = text(env, "SLURM_JOB_NODELIST");
-  if (list.empty()) return names;
-  std::istringstream lines(ask({"scontrol", "show", "hostnames", list}));
-  for (std::string name; lines >> name;) names.push_back(name);
-  return names;
+std::vector<HostSlots> hosts_for_mpirun(const std::string& hostfile,
+                                        const BatchJob& job) {
+  return hostfile.empty() ? job.hosts : read_hostfile(hostfile);
 }
 
-std::vector<std::string> job_hosts(const Environment& env) {
-  return job_hosts(env, ask_command);
+std::vector<HostSlots> hosts_of_run(const std::string& hostfile,
+                                    const Environment& env, const Ask& ask) {
+  const BatchJob job =
+      hostfile.empty() ? asked_batch_job(env, ask) : BatchJob();
+  const std::string& file = hostfile.empty() ? job.nodefile : hostfile;
+  auto hosts = hosts_for_mpirun(file, job);
+  const std::string list = text(env, "SLURM_JOB_NODELIST");
+  if (job.kind != BatchJob::Kind::kSlurm || list.empty()) return hosts;
+  std::istringstream lines(ask({"scontrol", "show", "hostnames", list}));
+  for (std::string name; lines >> name;) hosts.push_back({name, 0});
+  return hosts;
 }
 
 }  // namespace chexnet

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -102,7 +103,7 @@ class Asker {
   std::vector<std::string> command(const Hosts& hosts) {
     const fs::path file = folder_ / std::to_string(asked_++);
     write_atomically(file, hostfile_text(hosts));
-    return ask_command(launch_, hosts, file.string());
+    return probe_command(launch_, hosts, file.string());
   }
 
   const SelfLaunch& launch_;
@@ -121,10 +122,21 @@ int ranks_on(const std::vector<HostSlots>& hosts, int ranks_per_host) {
   return ranks;
 }
 
-int ranks_that_share(int64_t batch, int64_t accumulate, int most) {
-  int ranks = most;
-  while (ranks > 1 && batch % (ranks * accumulate) != 0) --ranks;
-  return ranks;
+RankShare ranks_that_share(int64_t batch, RankShare before, int most) {
+  assert(batch > 0 && before.ranks > 0 && before.accumulate > 0);
+  const int64_t largest =
+      std::max<int64_t>(1, batch / (before.ranks * before.accumulate));
+  const int64_t least =
+      std::max((largest + 1) / 2, std::min<int64_t>(largest, 2));
+  for (int ranks = most; ranks > 1; --ranks) {
+    if (batch % ranks != 0) continue;
+    const int64_t own = batch / ranks;
+    const int64_t fewest = (own + largest - 1) / largest;
+    for (int64_t parts = std::max(before.accumulate, fewest);
+         parts * least <= own; ++parts)
+      if (own % parts == 0) return {ranks, parts};
+  }
+  return {1, batch / largest};
 }
 
 std::string hostfile_text(const std::vector<HostSlots>& hosts) {
@@ -134,9 +146,9 @@ std::string hostfile_text(const std::vector<HostSlots>& hosts) {
   return text;
 }
 
-std::vector<std::string> ask_command(const SelfLaunch& launch,
-                                     const std::vector<HostSlots>& hosts,
-                                     const std::string& hostfile) {
+std::vector<std::string> probe_command(const SelfLaunch& launch,
+                                       const std::vector<HostSlots>& hosts,
+                                       const std::string& hostfile) {
   SelfLaunch asking = launch;
   asking.alone = false;
   asking.hosts = hosts;

@@ -67,19 +67,23 @@ void warn_of_recipe(const Config& config, const RunDecisions& decisions,
   warn_of_small_batchnorm(config, decisions.batch, ranks);
 }
 
-void warn_of_other_ranks(const Config& config, int64_t batch, int before,
-                         int now) {
-  const int64_t was = images_per_batchnorm(config, batch, before);
-  const int64_t is = images_per_batchnorm(config, batch, now);
-  if (config.model.freeze_backbone || was == is) return;
-  log_warning("[resume] on " + std::to_string(now) +
-              " ranks a BatchNorm normalizes over " + std::to_string(is) +
-              " images, on the run's " + std::to_string(before) + " it was " +
-              std::to_string(was) +
-              ": from here the run trains differently, not only up to "
-              "rounding. Hint: resume on as "
-              "many ranks; model.sync_batchnorm=true makes runs independent of "
-              "their number");
+std::string other_batchnorm_text(const Config& config, int64_t batch,
+                                 const SummationOrder& before,
+                                 const SummationOrder& now) {
+  Config earlier = config;
+  if (before.accumulate > 0) earlier.train.accumulate = before.accumulate;
+  const int64_t was =
+      images_per_batchnorm(earlier, batch, static_cast<int>(before.ranks));
+  const int64_t is =
+      images_per_batchnorm(config, batch, static_cast<int>(now.ranks));
+  if (config.model.freeze_backbone || was == is) return "";
+  return "[resume] on " + std::to_string(now.ranks) +
+         " ranks a BatchNorm normalizes over " + std::to_string(is) +
+         " images, on the run's " + std::to_string(before.ranks) + " it was " +
+         std::to_string(was) +
+         ": from here the run trains differently, not only up to rounding. "
+         "Hint: resume on as many ranks; model.sync_batchnorm=true makes runs "
+         "independent of their number";
 }
 
 }  // namespace chexnet

@@ -67,7 +67,8 @@ std::string TrainState::to_json() const {
         {"threads", order.threads},
         {"gradient_compression", order.gradient_compression},
         {"versions", order.versions},
-        {"bucket_mb", order.bucket_mb}}},
+        {"bucket_mb", order.bucket_mb},
+        {"accumulate", order.accumulate}}},
       {"looked_at", looked_at},
       {"origin", origin},
       {"config", config}};
@@ -103,9 +104,12 @@ TrainState TrainState::from_json(const std::string& text,
     s.evaluation_due = json.at("evaluation_due");
     s.complete = json.at("complete");
     const auto& order = json.at("summation_order");
-    s.order = {count(order.at("ranks")), count(order.at("threads")),
-               order.at("gradient_compression"), order.at("versions"),
-               order.value("bucket_mb", 0.0)};
+    s.order = {count(order.at("ranks")),
+               count(order.at("threads")),
+               order.at("gradient_compression"),
+               order.at("versions"),
+               order.value("bucket_mb", 0.0),
+               order.contains("accumulate") ? count(order["accumulate"]) : 0};
     s.looked_at = json.value("looked_at", "");
     s.origin = json.at("origin");
     s.config = json.at("config");

@@ -166,9 +166,12 @@ void set_summation_order(TrainState& state, const TrainingContext& run,
   if (!before.versions.empty()) {
     changed("number of ranks", std::to_string(before.ranks),
             std::to_string(now.ranks));
-    if (first_rank)
-      warn_of_other_ranks(run.config, run.decisions.batch, before.ranks,
-                          now.ranks);
+    if (before.accumulate > 0)
+      changed("train.accumulate", std::to_string(before.accumulate),
+              std::to_string(now.accumulate));
+    const std::string other =
+        other_batchnorm_text(run.config, run.decisions.batch, before, now);
+    if (first_rank && !other.empty()) log_warning(other);
     changed("threads per rank", std::to_string(before.threads),
             std::to_string(now.threads));
     changed("gradient compression", before.gradient_compression,

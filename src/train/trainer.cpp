@@ -162,7 +162,8 @@ std::string take_state(const TrainingContext& run, TrainStep& step,
        .threads = threads_matter ? run.device.threads : 0,
        .gradient_compression = choice_name(config.launch.gradient_compression),
        .versions = std::string("torch ") + TORCH_VERSION + ", " + computed_by,
-       .bucket_mb = config.launch.bucket_mb.value_or(0)});
+       .bucket_mb = config.launch.bucket_mb.value_or(0),
+       .accumulate = config.train.accumulate});
   if (state.step > 0) step.set_loss_scale(state.loss_scale);
   if (state.order.bucket_mb > 0) step.set_bucket_mb(state.order.bucket_mb);
   return engine;

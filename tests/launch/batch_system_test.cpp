@@ -173,17 +173,46 @@ TEST_CASE("a batch job knows its id, shape and time left") {
   CHECK_FALSE(duration_s(""));
 }
 
-TEST_CASE("Slurm names the hosts of a job") {
+TEST_CASE("the hosts of a run come from its host file or its batch system") {
+  const ScratchFolder folder;
   std::vector<std::string> asked;
-  const auto hosts =
-      job_hosts(made_up({{"SLURM_JOB_NODELIST", "node[1-2],gpu7"}}),
-                [&](const std::vector<std::string>& command) {
-                  asked = command;
-                  return std::string("node1\nnode2\ngpu7\n");
-                });
-  CHECK(hosts == std::vector<std::string>{"node1", "node2", "gpu7"});
+  std::string answer;
+  const auto hosts = [&](const std::string& hostfile,
+                         const std::map<std::string, std::string>& env) {
+    asked.clear();
+    std::string text;
+    for (const auto& host :
+         hosts_of_run(hostfile, made_up(env), [&](const auto& command) {
+           asked = command;
+           return answer;
+         }))
+      text += host.name + ":" + std::to_string(host.slots) + " ";
+    return text;
+  };
+  using Variables = std::map<std::string, std::string>;
+  const Variables slurm = {{"SLURM_JOB_ID", "7"},
+                           {"SLURM_JOB_NODELIST", "node[1-2],gpu7"}};
+  answer = "node1\nnode2\ngpu7\n";
+  CHECK(hosts("", slurm) == "node1:0 node2:0 gpu7:0 ");
   CHECK(asked.back() == "node[1-2],gpu7");
-  CHECK(job_hosts(made_up({}), [](const auto&) {
-          return std::string("not asked");
-        }).empty());
+  CHECK(hosts(folder.write("hosts", "a slots=2\nb:3\n"), slurm) == "a:2 b:3 ");
+  CHECK(asked.empty());
+
+  CHECK(hosts("", {{"PBS_JOBID", "7"},
+                   {"PBS_NODEFILE", folder.write("nodes", "a\na\nb\n")}}) ==
+        "a:2 b:1 ");
+  CHECK(hosts("", {{"LSB_JOBID", "7"}, {"LSB_MCPU_HOSTS", "a 2 b 2"}}) ==
+        "a:2 b:2 ");
+  CHECK(hosts("", {{"JOB_ID", "7"},
+                   {"SGE_TASK_ID", "undefined"},
+                   {"PE_HOSTFILE", folder.write("pe", "a 1 q\nb 1 q\n")}}) ==
+        "a:1 b:1 ");
+  CHECK(asked.empty());
+  answer = "n1 n2\n";
+  CHECK(hosts("", {{"FLUX_URI", "local:///x"}}) == "n1:0 n2:0 ");
+  CHECK(asked.front() == "flux");
+  CHECK(hosts("", {}).empty());
+
+  // Slurm's are known to mpirun.
+  CHECK(hosts_for_mpirun("", batch_job(made_up(slurm))).empty());
 }

@@ -21,6 +21,23 @@ TEST_CASE("a synchronized BatchNorm sees the micro-batches of all ranks") {
   CHECK(batchnorm_text(config, 64, 4) == "32 images (synchronized)");
 }
 
+TEST_CASE(
+    "a resume is warned of where BatchNorms see other numbers of images") {
+  Config config;
+  config.train.accumulate = 2;
+  const auto warning = [&](const SummationOrder& before) {
+    return other_batchnorm_text(config, 64, before,
+                                {.ranks = 4, .accumulate = 2});
+  };
+  CHECK(warning({.ranks = 8, .accumulate = 1}).empty());
+  CHECK(warning({.ranks = 4, .accumulate = 1})
+            .find("over 8 images, on the run's 4 it was 16") !=
+        std::string::npos);
+  // An older checkpoint does not say how many micro-batches there were.
+  CHECK(warning({.ranks = 8}).find("on the run's 8 it was 4:") !=
+        std::string::npos);
+}
+
 TEST_CASE("a frozen backbone's BatchNorms see nothing of a batch") {
   Config config;
   config.model.freeze_backbone = true;

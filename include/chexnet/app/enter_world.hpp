@@ -8,6 +8,7 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/config/config.hpp"
+#include "chexnet/launch/lost_hosts.hpp"
 #include "chexnet/run/rank_world.hpp"
 
 namespace chexnet {
@@ -19,10 +20,11 @@ struct ParentTask {
   std::filesystem::path run_folder;
   std::string resume_command;
   int restarts = 0;
-  int min_hosts = 1;  // launch.min_hosts
-  // The largest number of ranks, of this many at most, that can share the run's
-  // batch; empty: any number can.
-  std::function<int(int)> ranks_that_share;
+  int min_hosts = 1;       // launch.min_hosts
+  int64_t accumulate = 1;  // train.accumulate
+  // How some of its ranks share the batch of a run that had `before`
+  // (launch/lost_hosts.hpp); empty: any number can.
+  std::function<RankShare(int before, int most)> ranks_that_share;
   bool stops = false;  // the command looks at stop_requested(); others are
                        // ended by a signal
 };
@@ -33,7 +35,8 @@ struct ParentTask {
 RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
                       const ParentTask& task = {});
 
-// The command that continues this invocation's run, for a shell.
+// The command that continues this invocation's run, for a shell; of a rank
+// that a parent started, the parent's, without what a restart adds.
 std::string resume_command(const Invocation& invocation, int ranks);
 
 }  // namespace chexnet

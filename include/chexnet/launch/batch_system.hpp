@@ -49,10 +49,14 @@ std::optional<double> job_seconds_left(const BatchJob& job,
 // its start file's.
 std::optional<double> job_seconds_left(const BatchJob& job);
 
-// The names of the job's hosts, in order, as `ask` is told by Slurm; empty
-// where there is no Slurm job.
-std::vector<std::string> job_hosts(const Environment& env, const Ask& ask);
-std::vector<std::string> job_hosts(const Environment& env);
+// The hosts that mpirun has to be told, in order: of `hostfile`, or of the job
+// where that is empty. None: this host, or those that mpirun asks Slurm for.
+std::vector<HostSlots> hosts_for_mpirun(const std::string& hostfile,
+                                        const BatchJob& job);
+// The same, and where mpirun asks Slurm those that Slurm names, with 0 slots:
+// all hosts that a run may use, as they are known now.
+std::vector<HostSlots> hosts_of_run(const std::string& hostfile,
+                                    const Environment& env, const Ask& ask);
 
 // "90", "1:30", "2:00:00", "1-00:00:00" (days) in seconds, as Slurm, PBS and
 // Grid Engine write times; two parts are minutes and seconds. Nothing for other

@@ -14,18 +14,25 @@ namespace chexnet {
 // where that is 0.
 int ranks_on(const std::vector<HostSlots>& hosts, int ranks_per_host);
 
-// The largest number of ranks, of `most` at most, that can share `batch` images
-// in `accumulate` micro-batches each; at least 1 where one rank can.
-int ranks_that_share(int64_t batch, int64_t accumulate, int most);
+struct RankShare {
+  int ranks = 1;
+  int64_t accumulate = 1;  // micro-batches of each
+};
+// How ranks that are left share a batch which `before.ranks` shared: the
+// largest number of them, of `most` at most, for which there is a number of
+// micro-batches that makes none larger than before, as it may not fit into
+// memory, nor smaller than half of that (of two images: not smaller), as
+// BatchNorm's statistics are of one.
+RankShare ranks_that_share(int64_t batch, RankShare before, int most);
 
 // "node1 slots=2", a line for each: as read_hostfile takes it.
 std::string hostfile_text(const std::vector<HostSlots>& hosts);
 
 // The command by which the launcher of `launch` starts one process that does
 // nothing on each of `hosts`, which `hostfile` names.
-std::vector<std::string> ask_command(const SelfLaunch& launch,
-                                     const std::vector<HostSlots>& hosts,
-                                     const std::string& hostfile);
+std::vector<std::string> probe_command(const SelfLaunch& launch,
+                                       const std::vector<HostSlots>& hosts,
+                                       const std::string& hostfile);
 
 // Those of `launch.hosts` on which the launcher starts nothing, asked again and
 // again for `limit_s`: a host that comes back, or another one that got its

@@ -7,6 +7,7 @@
 
 #include "chexnet/config/config.hpp"
 #include "chexnet/run/run_decisions.hpp"
+#include "chexnet/run/train_state.hpp"
 
 namespace chexnet {
 
@@ -20,8 +21,10 @@ std::string loss_text(const TrainConfig& config);
 void warn_of_recipe(const Config& config, const RunDecisions& decisions,
                     int ranks);
 
-// The same after a resume on `now` ranks of a run that had `before`.
-void warn_of_other_ranks(const Config& config, int64_t batch, int before,
-                         int now);
+// The warning of a resume on the ranks and micro-batches of `now`, of a run
+// that had those of `before`; empty where BatchNorms see as many images.
+std::string other_batchnorm_text(const Config& config, int64_t batch,
+                                 const SummationOrder& before,
+                                 const SummationOrder& now);
 
 }  // namespace chexnet

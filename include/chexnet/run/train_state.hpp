@@ -15,7 +15,8 @@ namespace chexnet {
 struct SummationOrder {
   int64_t ranks = 1, threads = 1;
   std::string gradient_compression, versions;
-  double bucket_mb = 0;  // 0 = not yet chosen (launch.bucket_mb: auto)
+  double bucket_mb = 0;    // 0 = not yet chosen (launch.bucket_mb: auto)
+  int64_t accumulate = 0;  // 0 = not known, of an older checkpoint
 };
 
 struct TrainState {

@@ -9,6 +9,7 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/comm/cluster_file.hpp"
+#include "chexnet/comm/known_gpus.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
@@ -27,26 +28,6 @@ struct Options {
          bucket_mb = 4;
   bool json = false;
 };
-
-// DenseNet-121 at 224 px in 16 bits, images/s, computed by a roofline at 82 %
-// of the memory bandwidth (docs/cluster.md), not measured: with ATen's
-// operators, as the program computes on GPUs today.
-struct NamedGpu {
-  const char* name;
-  double images_per_s;
-};
-constexpr NamedGpu kGpus[] = {{"V100", 970}, {"H100", 3770}, {"H200", 5300}};
-
-double named_gpu(const std::string& name) {
-  std::vector<std::string> known;
-  for (const auto& gpu : kGpus) {
-    if (name == gpu.name) return gpu.images_per_s;
-    known.emplace_back(gpu.name);
-  }
-  throw ConfigError("[plan] --gpu " + name + " is not known. Hint: " +
-                    nearest_names(name, known, known.size()) +
-                    ", or --images-per-s of `bench step` on yours");
-}
 
 // The rate and batch of a rank from what `bench step --json` printed.
 void read_bench(const std::string& path, Options& options) {
@@ -91,10 +72,16 @@ std::string links_text(const Cluster& cluster) {
          fixed(100 * cluster.jitter, 1) + " %";
 }
 
+std::string basis_text(const KnownGpu& gpu) {
+  return " (computed, not measured: " + fixed(gpu.memory_gb_per_s, 0) +
+         " GB/s, " + std::string(gpu.source) + ")";
+}
+
 int run(Options options) {
   const Cluster cluster = read_cluster(options.cluster);
   if (!options.bench.empty()) read_bench(options.bench, options);
-  if (!options.gpu.empty()) options.images_per_s = named_gpu(options.gpu);
+  if (!options.gpu.empty())
+    options.images_per_s = known_gpu(options.gpu).images_per_s;
   if (options.images_per_s == 0) options.images_per_s = cluster.images_per_s;
   if (options.batch == 0)
     options.batch = cluster.batch > 0 ? cluster.batch : 64;
@@ -102,7 +89,8 @@ int run(Options options) {
     throw ConfigError(
         "[plan] the rate of one rank is not known. Hint: --bench FILE (of "
         "`bench step --json`), "
-        "--images-per-s N, or --gpu V100");
+        "--images-per-s N, or --gpu with one of " +
+        known_gpu_names());
   // A rank's share, so that any number of ranks can have it.
   if (options.batch < 1 || options.batch != std::floor(options.batch))
     throw ConfigError("[plan] batch = " + fixed(options.batch, 2) +
@@ -158,7 +146,7 @@ int run(Options options) {
   std::cout << cluster.name << ": " << options.model << ", batch "
             << fixed(options.batch, 0) << " a GPU, "
             << fixed(options.images_per_s, 1) << " images/s on one"
-            << (options.gpu.empty() ? "" : " (computed, not measured)")
+            << (options.gpu.empty() ? "" : basis_text(known_gpu(options.gpu)))
             << ", gradients " << readable_bytes(step.gradient_bytes)
             << "; hours for " << fixed(options.epochs, 0) << " epochs of "
             << fixed(options.images, 0) << " images; losses in ms per step\n"
@@ -184,7 +172,9 @@ void add_plan(CLI::App& app, Invocation& invocation) {
   auto* rate = command->add_option("--images-per-s", options->images_per_s,
                                    "measured rate of one rank alone");
   command
-      ->add_option("--gpu", options->gpu, "V100, H100 or H200: a computed rate")
+      ->add_option("--gpu", options->gpu,
+                   "a rate that is computed of the vendor's figures: " +
+                       known_gpu_names())
       ->excludes(bench)
       ->excludes(rate);
   command->add_option("--batch", options->batch, "images per rank");

@@ -75,6 +75,9 @@ check "the same command again trains nothing twice" bash -c "'$program' submit $
 # What plan says of Dell's cluster, through the program.
 "$program" plan configs/clusters/dell_article_2019.yaml --ranks 1,16 --json >"$scratch/plan.json"
 printf 'name: bare\nimages_per_s: 100\n' >"$scratch/bare.yaml"
+"$program" plan configs/clusters/c4140_v100.yaml --gpu A100-80GB --ranks 1 >"$scratch/a100.txt"
+check "plan names the basis of a computed rate" grep -qF "2190.0 images/s on one (computed, not measured: 2039 GB/s, NVIDIA A100 data sheet, 2021, SXM)" "$scratch/a100.txt"
+refused 2 "[plan] --gpu A100 is not known. Hint: T4, V100, A30, A40, A100-40GB, A100-80GB, L4, L40S, H100, H200; or --images-per-s" plan configs/clusters/c4140_v100.yaml --gpu A100
 check "plan says what it assumes" bash -c "'$program' plan '$scratch/bare.yaml' --ranks 1 | grep -qx '4 GPUs per host; links 100 GB/s and 3.0 us inside a host, 10.0 GB/s and 6.0 us between hosts; jitter .*'"
 check "plan gives 185 and 1913 images/s within 5 %" python3 -c "
 import json

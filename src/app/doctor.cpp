@@ -16,7 +16,6 @@
 #include <ATen/Version.h>
 #include <hwloc.h>
 #include <torch/headeronly/version.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -41,11 +40,11 @@
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/machine/health.hpp"
-#include "chexnet/machine/host_checks.hpp"
 #include "chexnet/report/help_bundle.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
 #include "health_table.hpp"
+#include "host_rows.hpp"
 #include "link_rows.hpp"
 #include "self_test_rows.hpp"
 #include "start_rows.hpp"
@@ -167,56 +166,6 @@ GpuProblem set_gpus_aside(LaunchConfig& config, Communicator& comm) {
   return problem;
 }
 
-struct HostChecks {
-  std::set<std::string> names;
-  std::vector<CheckResult> checks;
-};
-
-// Process ids of the ranks on this host. Collective.
-std::vector<unsigned> pids_here(Communicator& comm) {
-  const Json mine = {{"host", host_name()},
-                     {"pid", static_cast<unsigned>(getpid())}};
-  std::vector<unsigned> pids;
-  for (const auto& rank : gather_json(comm, mine))
-    if (rank["host"] == host_name()) pids.push_back(rank["pid"]);
-  return pids;
-}
-
-// One rank of each host looks at it; everybody hears all.
-HostChecks of_hosts(const Options& options, Communicator& comm,
-                    const Device& device, const GpuProblem& gpu_problem) {
-  const World& world = comm.world();
-  const bool on_gpus = device.cuda != nullptr;
-  const std::vector<unsigned> pids = pids_here(comm);
-  Json mine;
-  if (world.local_rank == 0) {
-    const int visible = CudaLibrary::visible_gpus();
-    const auto checks = check_host(
-        {.folder = options.folder,
-         .ranks_here = world.local_size,
-         .visible_gpus = visible,
-         .build = CudaLibrary::build(),
-         .gpu_problem = gpu_problem,
-         .problem_elsewhere =
-             visible == 0 ? CudaLibrary::problem_elsewhere() : GpuProblem{},
-         .pins_memory = on_gpus,
-         .pids_on_gpus = on_gpus ? pids : std::vector<unsigned>{}});
-    mine = {{"host", host_name()}, {"checks", json_of(checks)}};
-  }
-  HostChecks hosts;
-  for (const auto& said : gather_json(comm, mine)) {
-    if (said.is_null()) continue;
-    hosts.names.insert(said["host"]);
-    for (auto& check : checks_of(said["checks"])) {
-      const bool several = comm.size() > world.local_size;
-      if (several)
-        check.name = said["host"].get<std::string>() + ": " + check.name;
-      hosts.checks.push_back(std::move(check));
-    }
-  }
-  return hosts;
-}
-
 Json acceptance_json(const std::string& type,
                      const std::vector<AcceptanceRow>& rows) {
   Json list = Json::array();
@@ -285,7 +234,7 @@ int run(const Options& options, Invocation& invocation) {
   };
   add(start.checks);
   add(of_placements(device.placements));
-  const HostChecks hosts = of_hosts(options, *comm, device, gpu_problem);
+  const HostChecks hosts = of_hosts(options.folder, *comm, device, gpu_problem);
   add(hosts.checks);
   add({check_clock_skew(clock_skew(*comm),
                         static_cast<int>(hosts.names.size()))});

@@ -76,4 +76,9 @@ check "no banner of mpirun stands before it" bash -c "! grep -qi 'mpi_abort\|mpi
 "$program" doctor --ranks 2 --folder "$scratch" >"$scratch/doctor.txt" 2>"$scratch/log" || true
 cat "$scratch/doctor.txt"
 check "doctor finds nothing broken here" bash -c "! grep -q '^FAIL' '$scratch/doctor.txt'"
+check "each rank has cores of its own" grep -qE '^(PASS|WARN)  cores +2 ranks with 2 threads on' "$scratch/doctor.txt"
+if [ "$(nproc)" -le 4 ]; then  # each core would have a rank
+  "$program" doctor --ranks $(($(nproc) + 1)) --folder "$scratch" >"$scratch/crowded.txt" 2>"$scratch/log" || true
+  check "ranks that share cores are warned of" grep -qE "^WARN  cores +$(($(nproc) + 1)) ranks with .*: ranks 0, 1.* run on the same ones" "$scratch/crowded.txt"
+fi
 finish

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 
 #include "chexnet/config/strict_yaml.hpp"
@@ -35,7 +36,7 @@ double rate(const std::string& key, const YamlValue& value,
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   const std::string example = " of " + std::string(units.front().name);
-  if (error != std::errc() || !(number > 0))
+  if (error != std::errc() || !(number > 0) || !std::isfinite(number))
     refuse(value, "'" + key + "' = '" + text +
                       "' is no rate. Hint: a number above 0" + example);
   std::string unit(rest, end);

@@ -24,7 +24,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 class S3Store final : public ObjectStore {
  public:
   S3Store(S3World world, const S3Options& options, const Environment& env)
-      : client_(std::move(world), options, env) {}
+      : part_bytes_(world.part_bytes),
+        client_(std::move(world), options, env) {}
 
   void read(const std::string& path, uint64_t offset, uint64_t count,
             std::vector<std::byte>& into, const ReadOptions& how) override {
@@ -117,7 +118,7 @@ class S3Store final : public ObjectStore {
 
   void put_file(const std::string& path, const std::filesystem::path& file,
                 const std::stop_token& stop) override {
-    upload_file(client_, path, file, stop);
+    upload_file(client_, path, file, part_bytes_, stop);
   }
 
   void remove(const std::string& path) override {
@@ -155,6 +156,7 @@ class S3Store final : public ObjectStore {
     if (r.status != status) client_.refuse(path, r, body);
   }
 
+  uint64_t part_bytes_;
   S3Client client_;
 };
 

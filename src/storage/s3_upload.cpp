@@ -25,8 +25,7 @@
 namespace chexnet {
 namespace {
 
-// S3 takes parts of 5 MiB and more, and 10,000 of them.
-constexpr uint64_t kPart = uint64_t{16} << 20, kMostParts = 10'000;
+constexpr uint64_t kMostParts = 10'000;  // S3 takes no more
 
 using Bytes = std::vector<std::byte>;
 
@@ -153,18 +152,18 @@ S3Call put_call(const std::string& path, std::span<const std::byte> bytes,
 }
 
 void upload_file(S3Client& client, const std::string& path,
-                 const std::filesystem::path& file,
+                 const std::filesystem::path& file, uint64_t part_bytes,
                  const std::stop_token& stop) {
   const OpenFile source(file);
   const uint64_t size = source.size();
   Bytes body;
-  if (size <= kPart) {
+  if (size <= part_bytes) {
     const Bytes bytes = source.read(0, size);
     const HttpResponse r = client.send(put_call(path, bytes, stop), body);
     if (r.status != 200) client.refuse(path, r, body);
     return;
   }
-  const uint64_t part = std::max(kPart, size / kMostParts + 1);
+  const uint64_t part = std::max(part_bytes, size / kMostParts + 1);
   const std::string id = one_value(client,
                                    {.method = "POST",
                                     .path = path,

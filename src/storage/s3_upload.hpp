@@ -15,9 +15,9 @@ namespace chexnet {
 S3Call put_call(const std::string& path, std::span<const std::byte> bytes,
                 const std::stop_token& stop);
 
-// As ObjectStore::put_file().
+// As ObjectStore::put_file(), in parts of `part_bytes` or larger ones.
 void upload_file(S3Client& client, const std::string& path,
-                 const std::filesystem::path& file,
+                 const std::filesystem::path& file, uint64_t part_bytes,
                  const std::stop_token& stop);
 // As ObjectStore::abort_uploads().
 void abort_uploads_below(S3Client& client, const std::string& prefix);

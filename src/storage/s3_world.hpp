@@ -3,6 +3,7 @@
 // server.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -24,6 +25,8 @@ struct S3World {
   std::function<void(double seconds, const std::stop_token&)> pause =
       chexnet::pause;
   std::function<double()> now_s = chexnet::now_s;
+  // Larger files go up in parts of this size. S3 takes 5 MiB and more.
+  uint64_t part_bytes = uint64_t{16} << 20;
 };
 
 // s3_store() in that world.

@@ -90,7 +90,9 @@ void report(const PackJob& job, const PackResult& result,
             << std::endl;
 }
 
-int run(const Options& options, Invocation& invocation) {
+// `place`: where the result of options.out is sent.
+int run(const Options& options, const std::string& place,
+        Invocation& invocation) {
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set,
                   &invocation.variables, [&options](Config& c) {
@@ -100,6 +102,7 @@ int run(const Options& options, Invocation& invocation) {
   const RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
+  refuse_several_hosts(place, comm);
   const Dataset dataset = load_dataset(config, comm);
   const PackJob job = job_of(options, config, dataset);
 
@@ -170,12 +173,13 @@ void add_pack(CLI::App& app, Invocation& invocation) {
     if (options->format == "pixels" && !options->out.ends_with(".pack"))
       throw CLI::ValidationError("--out", "a pack's name ends with .pack");
     invocation.run = [&invocation, options] {
+      refuse_ranks_of_others(options->out);
       RemoteFiles remote(options->set);
       Options local = *options;
       local.out = options->format == "pixels"
                       ? remote.output_file(options->out, "")
                       : remote.output_folder(options->out);
-      return remote.finish(run(local, invocation));
+      return remote.finish(run(local, options->out, invocation));
     };
   });
 }

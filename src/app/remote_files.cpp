@@ -10,6 +10,8 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launched_ranks.hpp"
+#include "chexnet/launch/self_launch.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
@@ -26,6 +28,28 @@ S3Config s3_of(const std::vector<std::string>& set) {
 }
 
 }  // namespace
+
+void refuse_ranks_of_others(const std::string& path) {
+  const Environment env = process_environment();
+  if (!is_s3(path) || started_by_parent(env) || launched_processes(env) < 2)
+    return;
+  throw ConfigError("[s3] " + path +
+                    ": ranks that mpirun or srun started do not write one "
+                    "result there. Hint: the same command without mpirun or "
+                    "srun, with --ranks " +
+                    std::to_string(launched_processes(env)));
+}
+
+void refuse_several_hosts(const std::string& path, Communicator& comm) {
+  if (!is_s3(path) || comm.world().local_size == comm.size()) return;
+  if (comm.rank() == 0)
+    throw ConfigError(
+        "[s3] " + path +
+        ": ranks on several hosts do not write one result there. Hint: ranks "
+        "on one host (--ranks, without launch.hostfile), or a folder that all "
+        "hosts share");
+  comm.barrier();  // rank 0 ends all
+}
 
 RemoteFiles::RemoteFiles(const std::vector<std::string>& set)
     : s3_(s3_of(set)), stores_(s3_options(s3_)) {

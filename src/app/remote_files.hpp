@@ -8,11 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/run/remote_run.hpp"
 #include "chexnet/storage/stores.hpp"
 
 namespace chexnet {
+
+// Results that all ranks write together are gathered in a folder of this host,
+// which the process that started the ranks sends to `path`. ConfigError where
+// `path` is on s3:// and mpirun or srun started this process beside others, so
+// that there is none.
+void refuse_ranks_of_others(const std::string& path);
+// The same where ranks are on several hosts. Collective.
+void refuse_several_hosts(const std::string& path, Communicator& comm);
 
 class RemoteFiles {
  public:

@@ -75,6 +75,20 @@ grep -rq 'secret/with' "$work/out" "$work/cache" 2>/dev/null && fail "a key was 
 mkdir -p "$work/home/.aws"
 printf '[default]\naws_access_key_id = nobody\n[site]\naws_access_key_id = AKTEST\naws_secret_access_key = secret/with+signs\n' >"$work/home/.aws/credentials"
 (unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY; export HOME=$work/home; pack "$work/profile.pack" --set data.images='[s3://xrays/records]' --set data.s3.profile=site >"$work/out" 2>&1) || { cat "$work/out"; fail "the profile's keys do not work"; }
+# Ranks that mpirun started have no common place where a result could be gathered.
+for out in xrays/new.pack "xrays/records-new --format tfrecord"; do
+  # shellcheck disable=SC2086  # with its option
+  mpi 2 pack "$config" --set data.images="[$work/set/images]" --out s3://$out >"$work/out" 2>&1; [ $? = 2 ] || { cat "$work/out"; fail "ranks of mpirun that write $out are exit 2"; }
+  grep -qF "Hint: the same command without mpirun or srun, with --ranks 2" "$work/out" || fail "ranks of mpirun are not told what to do"
+done
+[ ! -e "$work/buckets/xrays/new.pack" ] || fail "a refused pack was begun"
+by_mpirun() { mpi 1 pack "$config" --out "$@"; }
+by_itself() { pack "$@" --ranks 2; }
+for start in by_mpirun by_itself; do
+  rm -f "$work/buckets/xrays/new.pack"
+  $start s3://xrays/new.pack --set data.images="[$work/set/images]" >"$work/out" 2>&1 || { cat "$work/out"; fail "$start writes no pack"; }
+  cmp "$work/local.pack" "$work/buckets/xrays/new.pack" || fail "the pack $start is another"
+done
 kill $server
 pack "$work/y.pack" --set data.images='[s3://xrays/records]' --set data.s3.attempts=2 >"$work/out" 2>&1; [ $? = 9 ] || fail "no server is exit 9"
 grep -q 'after 2 attempts' "$work/out" || fail "no server is not named"

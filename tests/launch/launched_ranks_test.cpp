@@ -7,6 +7,7 @@
 #include <array>
 
 #include "support/catch.hpp"
+#include "support/made_up_environment.hpp"
 
 using namespace chexnet;
 
@@ -61,4 +62,20 @@ TEST_CASE("a rank that a launcher of ours started is seen") {
     CHECK(comes_within(500));
   }
   CHECK_FALSE(has_ranks_below(getpid()));
+}
+
+TEST_CASE("launchers say how many processes they started") {
+  using Variables = std::map<std::string, std::string>;
+  for (const auto& [variables, count] : std::vector<std::pair<Variables, int>>{
+           {{}, 1},
+           {{{"OMPI_COMM_WORLD_SIZE", "3"}}, 3},
+           {{{"PMI_SIZE", "2"}}, 2},
+           {{{"SLURM_STEP_NUM_TASKS", "4"}}, 4},
+           {{{"SLURM_NTASKS", "8"}}, 1},  // a batch script
+           // Daemons of mpirun, one for each host.
+           {{{"SLURM_STEP_NUM_TASKS", "4"},
+             {"OMPI_COMM_WORLD_RANK", "0"},
+             {"OMPI_COMM_WORLD_SIZE", "1"}},
+            1}})
+    CHECK(launched_processes(made_up(variables)) == count);
 }

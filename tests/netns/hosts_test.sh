@@ -31,6 +31,16 @@ if [ -c /dev/net/tun ]; then
   echo "0 0 0 0 0" >link
 else echo "not run: no /dev/net/tun for a link with delay and loss"; fi
 
+# What ranks on several hosts write together is not gathered for an object store.
+mkdir -p buckets/packs
+on node1 python3 "$source_folder/tests/support/s3_server.py" buckets --port-file port & server=$!
+for _ in $(seq 100); do [ ! -e port ] || break; sleep 0.05; done
+on node1 env AWS_ACCESS_KEY_ID=AKTEST AWS_SECRET_ACCESS_KEY=secret/with+signs AWS_ENDPOINT_URL="http://127.0.0.1:$(cat port)" \
+  "$program" pack "$small" --ranks 6 --out s3://packs/x.pack --set launch.hostfile=three "${agent[@]}" >pack.log 2>&1; rc=$?
+kill $server
+check "a pack for s3:// by several hosts is refused (exit $rc)" [ $rc = 2 ]
+check "in one sentence" grep -qF "[s3] s3://packs/x.pack: ranks on several hosts do not write one result there. Hint: ranks on one host" pack.log
+
 # A PBS script, started on node1 with a node file as PBS Pro writes it.
 printf 'node1\nnode1\nnode2\nnode2\n' >nodes
 "$program" submit --pbs "$small" "${quick[@]}" "${agent[@]}" --nodes 2 --ranks-per-node 2 --time 0:10:00 --name pbs --out pbs-run --dry-run >pbs.sh || exit 1

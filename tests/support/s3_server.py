@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""An S3 server over a folder, for tests: GET with ranges, ListObjectsV2 in pages, keep-alive, and real
-SigV4 checks. With --faults SHARE it answers that share of requests wrongly: 500, 503, a connection reset,
+"""An S3 server over a folder, for tests: GET with ranges, ListObjectsV2 in pages, PUT and DELETE of whole objects,
+keep-alive, and real SigV4 checks. With --faults SHARE it answers that share of requests wrongly: 500, 503, a connection reset,
 a body cut short, a stall. While the file of --down-while exists, all answers are 503.
 usage: s3_server.py FOLDER --port-file F [--faults 0.2] [--seed 1] [--log F] [--region R] [--down-while F]
                     [--key ID SECRET]
@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
             return False
         headers = ''.join(f'{n}:{self.headers[n].strip()}\n' for n in names)
         pairs = '&'.join(f'{quote(n)}={quote(v)}' for n, v in sorted(query))
-        canonical = '\n'.join(['GET', quote(path, '/'), pairs, headers, ';'.join(names), self.headers['x-amz-content-sha256']])
+        canonical = '\n'.join([self.command, quote(path, '/'), pairs, headers, ';'.join(names), self.headers['x-amz-content-sha256']])
         text = '\n'.join(['AWS4-HMAC-SHA256', self.headers['x-amz-date'], f'{date}/{region}/{service}/{end}',
                           hashlib.sha256(canonical.encode()).hexdigest()])
         k = ('AWS4' + SECRET[key]).encode()
@@ -110,7 +110,8 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         return True
 
-    def do_GET(self):
+    def asked(self):
+        """Bucket, key and query of a request that may be answered; None: it was answered already."""
         count('requests')
         parsed = urllib.parse.urlsplit(self.path)
         path = urllib.parse.unquote(parsed.path)
@@ -124,13 +125,43 @@ class Handler(BaseHTTPRequestHandler):
             count('faults')
             return self.error(503, 'ServiceUnavailable')
         if self.fault():
-            return
+            return None
         bucket, _, key = path[1:].partition('/')
         if not os.path.isdir(os.path.join(args.folder, bucket)):
             return self.error(404, 'NoSuchBucket')
         count('ok')
+        return bucket, key, dict(query)
+
+    def do_PUT(self):
+        body = self.rfile.read(int(self.headers.get('Content-Length', '0')))
+        asked = self.asked()
+        if not asked:
+            return
+        bucket, key, query = asked
+        if not key or query or hashlib.sha256(body).hexdigest() != self.headers['x-amz-content-sha256']:
+            return self.error(400, 'InvalidRequest')
+        file = os.path.join(args.folder, bucket, key)
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        with open(file, 'wb') as f:
+            f.write(body)
+        self.answer(200, headers=[('ETag', f'"{etag(file)}"')])
+
+    def do_DELETE(self):
+        asked = self.asked()
+        if not asked:
+            return
+        file = os.path.join(args.folder, *asked[:2])
+        if os.path.isfile(file):
+            os.remove(file)
+        self.answer(204)
+
+    def do_GET(self):
+        asked = self.asked()
+        if not asked:
+            return
+        bucket, key, query = asked
         if not key:
-            return self.list(bucket, dict(query))
+            return self.list(bucket, query)
         file = os.path.join(args.folder, bucket, key)
         if not os.path.isfile(file):
             return self.error(404, 'NoSuchKey')

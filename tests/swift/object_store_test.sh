@@ -68,6 +68,10 @@ check "a pack is written" "$program" pack "$scratch/real.yaml" --out s3://xrays/
 "$program" pack "$scratch/real.yaml" --out "$scratch/set.pack" 2>/dev/null
 get xrays/pack/set.pack "$scratch/came.pack"
 check "the pack is that of a local file" cmp "$scratch/set.pack" "$scratch/came.pack"
+check "two ranks write it together" "$program" pack "$scratch/real.yaml" --ranks 2 --out s3://xrays/two/set.pack
+get xrays/two/set.pack "$scratch/two.pack"
+check "it is the same" cmp "$scratch/set.pack" "$scratch/two.pack"
+mpi 1 pack "$scratch/real.yaml" --out s3://xrays/alone/set.pack 2>"$scratch/log" || { cat "$scratch/log"; check "one rank of mpirun writes" false; }
 train_on pack --set 'data.images=[s3://xrays/pack]'
 tables=s3://xrays/tables
 train_on tables --set "data.manifest.path=[$tables/Data_Entry_2017.csv]" --set "data.train_list=$tables/list.txt" \

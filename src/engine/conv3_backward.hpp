@@ -43,12 +43,9 @@ class Conv3Backward {
     A* weights = nullptr;  // sums of the part
   };
   Space space_in(std::byte* region, int threads) const;
-  BackwardCut cut_for(int threads) const;
   Task task_of(const Space& space, const BackwardCut& cut, int number,
                int thread) const;
   void direct(const Run<S>& run, const Task& task) const;
-  void band_back(const Run<S>& run, const Task& task, int group, int y,
-                 int rows) const;
   void winograd(const Run<S>& run, const Task& task) const;
   void fill_gradient(const Run<S>& run, const GradientMap<S>& dy, int image,
                      int in_group, Panel<A> by_channels,

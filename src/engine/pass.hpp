@@ -174,18 +174,15 @@ struct Cut {
 
 // Backward sums weight gradients over pixels: few parts, each with its own
 // sums, so that the result does not depend on threads. More threads than parts
-// share a part by input channels, which changes no sum. Sums that leave the
-// caches (`weight_bytes` a part) have fewer parts: each is written and read
-// once more.
+// share a part by input channels, which changes no sum.
 struct BackwardCut {
   Cut items;
   int ranges = 1, blocks = 1;  // blocks of 32 input channels
 
-  static constexpr int64_t kParts = 4, kMostBytes = int64_t{4} << 20;
-  BackwardCut(int64_t count, int channels, int64_t weight_bytes, int threads)
+  static constexpr int kParts = 4;
+  BackwardCut(int64_t count, int channels, int threads)
       : items{count,
-              static_cast<int>(std::clamp<int64_t>(
-                  std::min(count / 2, kMostBytes / weight_bytes), 1, kParts))},
+              static_cast<int>(std::clamp<int64_t>(count / 2, 1, kParts))},
         blocks(channels / kOutputs) {
     ranges = std::min(blocks, threads / std::gcd(threads, items.parts));
   }

@@ -64,7 +64,7 @@ struct PointwiseConvolution<S>::ForwardSpace {
 template <class S>
 struct PointwiseConvolution<S>::BackwardSpace {
   A* packed = nullptr;
-  A* weights = nullptr;  // [part][out][in]; one part sums in the gradient
+  A* weights = nullptr;  // [part][out][in]
   PartSums sums;
   A* panels = nullptr;  // [thread]
   int64_t by_channels = 0, by_pixels = 0,
@@ -117,21 +117,15 @@ auto PointwiseConvolution<S>::forward_space(std::byte* region, int threads,
 }
 
 template <class S>
-BackwardCut PointwiseConvolution<S>::backward_cut(int threads) const {
-  return {tiles_, in_, int64_t{in_} * out_ * sizeof(A), threads};
-}
-
-template <class S>
 auto PointwiseConvolution<S>::backward_space(std::byte* region,
                                              int threads) const
     -> BackwardSpace {
-  const BackwardCut cut = backward_cut(threads);
+  const BackwardCut cut(tiles_, in_, threads);
   LinearAllocator allocator(region);
   BackwardSpace s;
   s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
-  if (cut.items.parts > 1)
-    s.weights =
-        allocator.take<A>(static_cast<int64_t>(in_) * out_ * cut.items.parts);
+  s.weights =
+      allocator.take<A>(static_cast<int64_t>(in_) * out_ * cut.items.parts);
   s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, in_)),
             cut.items.parts, in_};
   s.by_channels = static_cast<int64_t>(out_) * tile_ / pair_;
@@ -259,7 +253,7 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
   const PassTimer timer(run.layer_times, PassKind::kPointwiseBackward,
                         4.0 * pixels * in_ * out_,
                         pixels * (2 * bytes_per_pixel() + in_ * sizeof(S)));
-  const BackwardCut cut = backward_cut(run.thread_pool.size());
+  const BackwardCut cut(tiles_, in_, run.thread_pool.size());
   const BackwardSpace space =
       backward_space(run.workspace, run.thread_pool.size());
   pack_in_pieces(
@@ -268,7 +262,6 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
             {weight_, 1, in_}, output, first, last, pair_,
             space.packed + static_cast<int64_t>(output) * out_ / pair_);
       });
-  const bool one_part = cut.items.parts == 1;
   run.thread_pool.run(cut.tasks(), [&](int task, int thread) {
     const int part = cut.part(task);
     A* panels =
@@ -280,9 +273,8 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
                      tile_ / pair_};
     const GradientEpilogue<S> own =
         epilogue_of_task(epilogue, cut, space.sums, task);
-    A* weights = one_part
-                     ? gradient_
-                     : space.weights + static_cast<int64_t>(part) * in_ * out_;
+    A* weights =
+        space.weights + static_cast<int64_t>(part) * in_ * out_ + own.first;
     int64_t read[kMostPixels];
     for (int64_t t = cut.items.begin(part); t < cut.items.end(part); ++t) {
       const int64_t first = t * tile_;
@@ -298,32 +290,25 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
                                   y);
       run.kernels.weight_gradient(
           pair_ == 1 ? by_channels : by_pixels, out_, y, own.last - own.first,
-          n, weights + own.first, in_,
-          t != cut.items.begin(part) || (one_part && !run.micro_batch.first()),
+          n, weights, in_, t != cut.items.begin(part),
           rows_after(dy.d, dy.d_pitch, first + n, out_),
           rows_after(dy.x, dy.x_pitch, first + n, out_));
     }
   });
-  if (!one_part) add_parts(run, space, cut.items.parts);
-  run.micro_batch.written(end_);
-  space.sums.combine();
-  return space.sums;
-}
-
-template <class S>
-void PointwiseConvolution<S>::add_parts(const Run<S>& run,
-                                        const BackwardSpace& space,
-                                        int parts) const {
   const int64_t size = static_cast<int64_t>(in_) * out_;
   const Cut rows{size / kOutputs, std::min(out_, kForwardParts)};
   run.thread_pool.run(rows.parts, [&](int part, int) {
     for (int64_t i = rows.begin(part) * kOutputs; i < rows.end(part) * kOutputs;
          ++i) {
       A sum = run.micro_batch.first() ? A(0) : gradient_[i];
-      for (int p = 0; p < parts; ++p) sum += space.weights[p * size + i];
+      for (int p = 0; p < cut.items.parts; ++p)
+        sum += space.weights[p * size + i];
       gradient_[i] = sum;
     }
   });
+  run.micro_batch.written(end_);
+  space.sums.combine();
+  return space.sums;
 }
 
 template class PointwiseConvolution<float>;

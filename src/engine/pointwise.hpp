@@ -59,9 +59,6 @@ class PointwiseConvolution {
   ForwardSpace forward_space(std::byte* region, int threads,
                              bool training) const;
   BackwardSpace backward_space(std::byte* region, int threads) const;
-  BackwardCut backward_cut(int threads) const;
-  void add_parts(const Run<S>& run, const BackwardSpace& space,
-                 int parts) const;
   void read_pixels(int64_t first, int n, int64_t* pixels) const;
   NextRows rows_after(const S* map, int64_t pitch, int64_t first,
                       int channels) const;

@@ -4,11 +4,6 @@
 // name.
 #include "chexnet/engine/kernels.hpp"
 
-#if defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
-
 #include <vector>
 
 #include "chexnet/core/error.hpp"
@@ -43,22 +38,12 @@ std::vector<Available> available() {
       avx512bf16_kernels(list.back().set);
     }
   }
-#elif defined(__aarch64__)
-  if ((getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0) {
-    list.push_back({"neonbf16", list.back().set});
-    neonbf16_kernels(list.back().set);
-  }
 #endif
   return list;
 }
 
-const std::vector<Available>& known_sets() {
-  static const std::vector<Available> list = available();
-  return list;
-}
-
 const KernelSet& chosen(const std::string& wanted) {
-  const std::vector<Available>& list = known_sets();
+  static const std::vector<Available> list = available();
   if (wanted.empty()) return list.back().set;
   std::string known;
   for (const auto& entry : list) {
@@ -70,12 +55,6 @@ const KernelSet& chosen(const std::string& wanted) {
 }
 
 }  // namespace
-
-std::vector<std::string> instruction_sets() {
-  std::vector<std::string> names;
-  for (const auto& entry : known_sets()) names.push_back(entry.name);
-  return names;
-}
 
 template <>
 const Kernels<float>& kernels<float>(const std::string& wanted) {

@@ -12,39 +12,10 @@ using namespace chexnet;
 
 namespace {
 
-template <class S>
-S stored(double value) {
-  if constexpr (sizeof(S) == 2)
-    return {to_bf16(static_cast<float>(value))};
-  else
-    return static_cast<S>(value);
-}
-template <class S>
-double value_of(S value) {
-  if constexpr (sizeof(S) == 2)
-    return from_bf16(value.bits);
-  else
-    return value;
-}
-template <class S>
-std::vector<double> values_of(const std::vector<S>& from) {
-  std::vector<double> values;
-  values.reserve(from.size());
-  for (const S v : from) values.push_back(value_of(v));
-  return values;
-}
-
 std::vector<double> noise(size_t n, uint64_t stream) {
   Random random(9, Purpose::kTest, stream);
   std::vector<double> values(n);
   for (double& v : values) v = random.normal();
-  return values;
-}
-
-// Values that every storage type holds: no ReLU opens in one type alone.
-std::vector<double> bf16_noise(size_t n, uint64_t stream) {
-  std::vector<double> values = noise(n, stream);
-  for (double& v : values) v = value_of(stored<Bf16>(v));
   return values;
 }
 
@@ -138,9 +109,9 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x,
     std::vector<A> to(from.begin(), from.end());
     return to;
   };
-  const auto as_map = [](const std::vector<double>& from) {
+  const auto stored = [](const std::vector<double>& from) {
     std::vector<S> to(from.size());
-    for (size_t i = 0; i < from.size(); ++i) to[i] = stored<S>(from[i]);
+    for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<S>(from[i]);
     return to;
   };
   const std::vector<A> own_scale = as(scale), own_shift = as(shift),
@@ -148,7 +119,7 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x,
                        twice(static_cast<size_t>(p.in), A(2)),
                        ones(static_cast<size_t>(p.out), A(1)),
                        zeros(static_cast<size_t>(p.out), A(0));
-  const std::vector<S> map = as_map(x), gradient = as_map(dy);
+  const std::vector<S> map = stored(x), gradient = stored(dy);
   std::vector<S> out(gradient.size()), dx(map.size());
   const FeatureMap<S> in{map.data(), p.in, p.in, own_scale.data(),
                          own_shift.data()};
@@ -176,8 +147,8 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x,
     compute(PointwiseConvolution<S>(
         *bed.build, "c", p.in, p.out, p.shape,
         p.stride == 1 ? Reading::kEach : Reading::kSecond));
-  r.out = values_of(out);
-  r.dx = values_of(dx);
+  r.out.assign(out.begin(), out.end());
+  r.dx.assign(dx.begin(), dx.end());
   r.dw.assign(bed.gradients.begin(), bed.gradients.end());
   return r;
 }
@@ -195,19 +166,22 @@ const std::vector<Problem> kProblems = {
 TEST_CASE(
     "convolutions of the engine are what their definition says, on every "
     "instruction set") {
-  for (const std::string& set : instruction_sets()) {
-    WARN("tested: " << set);
+  for (const char* set : {"generic", "avx2", "avx512"}) {
+    try {
+      kernels<double>(set);
+    } catch (const ConfigError&) {
+      WARN("this processor has no " << set << ": not tested");
+      continue;
+    }
     for (const Problem& p : kProblems)
       for (const bool winograd : {false, true})
         for (const int threads : {1, 3}) {
           if (winograd && (p.kernel == 1 || p.stride == 2)) continue;
           const MapShape o = p.stride == 1 ? p.shape : p.shape.halved();
           const auto in = static_cast<size_t>(p.in);
-          const auto x =
-              bf16_noise(static_cast<size_t>(p.shape.pixels()) * in, 1);
-          const auto scale = noise(in, 2), shift = noise(in, 3);
-          const auto dy =
-              bf16_noise(static_cast<size_t>(o.pixels() * p.out), 4);
+          const auto x = noise(static_cast<size_t>(p.shape.pixels()) * in, 1),
+                     scale = noise(in, 2), shift = noise(in, 3),
+                     dy = noise(static_cast<size_t>(o.pixels() * p.out), 4);
           std::vector<double> w;
           const Outcome found = by_engine<double>(p, x, scale, shift, dy, w,
                                                   threads, winograd, set);
@@ -227,16 +201,26 @@ TEST_CASE(
                                                   threads, winograd, set);
           CHECK(worst(single.out, expected.out) < 1e-5);
           CHECK(worst(single.dw, expected.dw) < 1e-4);
-          const Outcome half = by_engine<Bf16>(p, x, scale, shift, dy, w,
-                                               threads, winograd, set);
-          CHECK(worst(half.out, expected.out) < 2e-2);
-          CHECK(worst(half.dx, expected.dx) < 2e-2);
-          CHECK(worst(half.dw, expected.dw) < 2e-2);
         }
   }
 }
 
 namespace {
+
+template <class S>
+S stored(double value) {
+  if constexpr (sizeof(S) == 2)
+    return {to_bf16(static_cast<float>(value))};
+  else
+    return static_cast<S>(value);
+}
+template <class S>
+double value_of(S value) {
+  if constexpr (sizeof(S) == 2)
+    return from_bf16(value.bits);
+  else
+    return value;
+}
 
 // Behind its own BatchNorm and ReLU, as scoring leaves a 1x1 convolution; a 3x3
 // one reads such a map.
@@ -287,7 +271,10 @@ std::vector<double> scored(const Problem& p, const std::vector<double>& x,
                            next_shift.data(), range);
     });
   }
-  return values_of(out);
+  std::vector<double> values;
+  values.reserve(out.size());
+  for (const S v : out) values.push_back(value_of(v));
+  return values;
 }
 
 // All sizes of the last tile of a row and of a column, maps of less than one
@@ -327,7 +314,13 @@ void check_scored(const Problem& p, const std::string& set, double most) {
 TEST_CASE(
     "convolutions for scoring are what their definition says, whatever the "
     "threads and the cut of the batch") {
-  for (const std::string& set : instruction_sets()) {
+  for (const char* set : {"generic", "avx2", "avx512", ""}) {
+    try {
+      kernels<double>(set);
+    } catch (const ConfigError&) {
+      WARN("this processor has no " << set << ": not tested");
+      continue;
+    }
     for (const Problem& p : kScoredProblems) {
       check_scored<double>(p, set, 1e-12);
       check_scored<float>(p, set, 5e-6);

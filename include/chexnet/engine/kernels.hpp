@@ -19,7 +19,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "chexnet/engine/storage.hpp"
 
@@ -287,13 +286,9 @@ struct Kernels {
                     const GradientEpilogue<S>& epilogue);
 };
 
-// What this processor has, widest last: "generic", which is NEON on AArch64,
-// and of "avx2", "avx512", "avx512bf16" or "neonbf16" what applies. The last
-// two differ in bf16 alone.
-std::vector<std::string> instruction_sets();
-
-// The table of the instruction set `wanted`, "" being the last one.
-// ConfigError: unknown, or not of this processor.
+// The table of the best instruction set this processor has. `wanted` limits it:
+// "generic", "avx2", "avx512" or "" for no limit. ConfigError: unknown, or not
+// of this processor.
 template <class S>
 const Kernels<S>& kernels(const std::string& wanted = "");
 

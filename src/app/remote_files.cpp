@@ -10,7 +10,6 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/self_launch.hpp"
 
 namespace chexnet {

@@ -25,6 +25,15 @@ bool started_as_rank(const Environment& env) {
   return false;
 }
 
+int launched_processes(const Environment& env) {
+  const int by_mpi = std::max(
+      {1, number(env("OMPI_COMM_WORLD_SIZE")), number(env("PMI_SIZE"))});
+  // Where mpirun runs inside srun's step, that has a task for each daemon.
+  const bool by_mpirun = env("OMPI_COMM_WORLD_RANK") != nullptr;
+  return by_mpirun ? by_mpi
+                   : std::max(by_mpi, number(env("SLURM_STEP_NUM_TASKS")));
+}
+
 int restarts_by_parent(const Environment& env) {
   return number(env(kRestartsVariable));
 }

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -57,18 +55,6 @@ bool is_rank(pid_t process) {
 }
 
 }  // namespace
-
-int launched_processes(const Environment& env) {
-  const auto number = [&](const char* name) {
-    const char* text = env(name);
-    return text == nullptr ? 0 : std::atoi(text);
-  };
-  const int by_mpi =
-      std::max({1, number("OMPI_COMM_WORLD_SIZE"), number("PMI_SIZE")});
-  // Where mpirun runs inside srun's step, that has a task for each daemon.
-  const bool by_mpirun = env("OMPI_COMM_WORLD_RANK") != nullptr;
-  return by_mpirun ? by_mpi : std::max(by_mpi, number("SLURM_STEP_NUM_TASKS"));
-}
 
 bool has_ranks_below(pid_t ancestor) {
   std::error_code error;

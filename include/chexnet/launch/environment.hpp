@@ -15,6 +15,9 @@ Environment process_environment();            // getenv
 // True when mpirun, srun or another launcher that speaks PMIx or PMI started
 // this process as a rank.
 bool started_as_rank(const Environment& env);
+// How many processes the launcher of this one started, as far as it says; 1
+// where there was none.
+int launched_processes(const Environment& env);
 
 // How often our parent has started these ranks again.
 int restarts_by_parent(const Environment& env);

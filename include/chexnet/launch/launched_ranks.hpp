@@ -6,13 +6,7 @@
 
 #include <filesystem>
 
-#include "chexnet/launch/environment.hpp"
-
 namespace chexnet {
-
-// How many processes the launcher of this one started, as far as it says; 1
-// where there was none.
-int launched_processes(const Environment& env);
 
 // Whether a process below `ancestor` was started as a rank.
 bool has_ranks_below(pid_t ancestor);

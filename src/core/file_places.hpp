@@ -16,6 +16,11 @@ std::filesystem::path folder_of(const std::filesystem::path& path);
 // A pipe or device that a person gives on purpose.
 bool is_given_stream(const std::filesystem::path& path);
 
+// Locks the file or folder `fd` that this process has just made. False where
+// another one, which takes what nobody holds for left behind, was faster: it
+// holds the lock, or has removed it. A file system without locks: true.
+bool lock_new(int fd);
+
 // ".NAME.<16 hexadecimal digits>.partial", as unforeseeable_name() makes them.
 bool is_partial_name(std::string_view name);
 

@@ -40,6 +40,13 @@ bool is_partial_name(std::string_view name) {
   return digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+bool lock_new(int fd) {
+  const bool is_held =
+      ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  struct stat info {};
+  return is_held && ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
 void remove_left_partials(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator it(folder, error);
@@ -65,10 +72,7 @@ int open_named(const fs::path& path, unsigned mode, fs::path& name) {
         ::open(name.c_str(),
                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0) return fd;
-    const bool is_held =
-        ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-    struct stat info {};
-    if (is_held && ::fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
+    if (lock_new(fd)) return fd;
     ::close(fd);
   }
 }
@@ -88,9 +92,8 @@ OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode)
   const fs::path folder = folder_of(path_);
   const unsigned first = mode ? 0600 : 0666;
   fd_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, first);
-  if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+  if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
     fd_ = open_named(path_, first, temporary_);
-  }
   if (fd_ < 0) write_failed(path_, "cannot be created", errno);
   // remove_left_partials() takes what nobody holds for left behind.
   if (temporary_.empty()) ::flock(fd_, LOCK_EX | LOCK_NB);

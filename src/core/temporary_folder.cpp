@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "chexnet/core/error.hpp"
+#include "file_places.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
@@ -52,10 +53,7 @@ void remove_left_folders(const fs::path& place, const std::string& name) {
 bool lock_own(const fs::path& path, int& lock) {
   lock = open_folder(path);
   if (lock < 0) return errno != ENOENT;
-  const bool is_held =
-      ::flock(lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-  struct stat info {};
-  if (is_held && ::fstat(lock, &info) == 0 && info.st_nlink > 0) return true;
+  if (lock_new(lock)) return true;
   ::close(std::exchange(lock, -1));
   return false;
 }

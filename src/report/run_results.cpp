@@ -63,13 +63,15 @@ Json read_results(const std::filesystem::path& folder) {
         ". Hint: a run writes it with its final scores; `train CONFIG --resume "
         "--out RUN` finishes a run that was stopped");
   const std::string text = read_text(path);
-  if (const auto fault = json_fault(text); fault.line > 0)
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) {
+    const JsonFault fault = json_fault(text);
     throw CheckpointError("[report] " + path.string() + ":" +
                           std::to_string(fault.line) +
                           ": is no JSON: " + fault.what +
                           ". Hint: the file is damaged or was edited; copy it "
                           "again from where the run was made");
-  Json json = Json::parse(text);
+  }
   const Json format = json.is_object() ? json.value("format", Json()) : Json();
   if (format == kFormat) return json;
   throw CheckpointError(

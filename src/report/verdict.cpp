@@ -65,8 +65,7 @@ std::vector<std::string> limits_of_use(const Json& results,
         "loss or balanced draws, which shift them away from prevalence.");
   limits.emplace_back(
       "Measuring against the truth: labels that text mining drew from reports, "
-      "as "
-      "those of the public sets, are wrong in some images, and so are the "
+      "as those of the public sets, are wrong in some images, and so are the "
       "figures here.");
   return limits;
 }

@@ -43,8 +43,8 @@ struct InputImages {
 
 // Each image once, however often it is named. A damaged archive, shard or pack
 // is a row with its problem, behind those of its parts before the damage.
-// AbsentError: a place that no list
-// names is not there, or no image is found at all.
+// AbsentError: a place that no list names is not there, or no image is found at
+// all.
 InputImages find_input_images(
     const std::vector<InputPlace>& places, Stores& stores,
     const Tick& tick = [] {});

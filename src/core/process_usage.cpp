@@ -1,7 +1,8 @@
 // Linux's own files say more than its calls: the age of a process stands in
 // /proc/self/stat, free memory in /proc/meminfo, and what a container or batch
 // job leaves of it in the cgroup's files, of version 2 or 1, whichever is
-// there.
+// there. A cgroup counts cached files as used, of which a job that reads images
+// has as many as it may; the kernel gives them back when memory is asked for.
 #include "chexnet/core/process_usage.hpp"
 
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -54,13 +56,28 @@ uint64_t peak_rss_bytes() {
 
 namespace {
 
-std::optional<uint64_t> number_in(const char* path) {
+std::optional<uint64_t> number_in(const std::filesystem::path& path) {
   std::ifstream file(path);
   uint64_t value = 0;
   return file >> value ? std::optional(value) : std::nullopt;
 }
 
+uint64_t cached_files(const std::filesystem::path& stat) {
+  std::ifstream file(stat);
+  uint64_t sum = 0, value = 0;
+  for (std::string key; file >> key >> value;)
+    if (key == "inactive_file" || key == "active_file") sum += value;
+  return sum;
+}
+
 }  // namespace
+
+std::optional<uint64_t> control_group_room(const ControlGroup& group) {
+  const auto most = number_in(group.limit), now = number_in(group.used);
+  if (!most || !now) return std::nullopt;  // "max" is no number
+  const uint64_t used = *now - std::min(*now, cached_files(group.stat));
+  return *most - std::min(*most, used);
+}
 
 uint64_t available_memory_bytes() {
   uint64_t available = 0;
@@ -68,15 +85,14 @@ uint64_t available_memory_bytes() {
   std::string key, unit;
   for (uint64_t kib = 0; meminfo >> key >> kib && std::getline(meminfo, unit);)
     if (key == "MemAvailable:") available = kib * 1024;
-  for (const auto& [limit, used] :
-       {std::pair{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-        std::pair{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                  "/sys/fs/cgroup/memory/memory.usage_in_bytes"}}) {
-    const auto most = number_in(limit),
-               now = number_in(used);  // "max" is no number
-    if (most && now)
-      available = std::min(available, *most - std::min(*most, *now));
-  }
+  const std::filesystem::path root = "/sys/fs/cgroup", old = root / "memory";
+  for (const ControlGroup& group :
+       {ControlGroup{root / "memory.max", root / "memory.current",
+                     root / "memory.stat"},
+        ControlGroup{old / "memory.limit_in_bytes",
+                     old / "memory.usage_in_bytes", old / "memory.stat"}})
+    available =
+        std::min(available, control_group_room(group).value_or(available));
   return available;
 }
 

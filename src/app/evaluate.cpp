@@ -23,6 +23,7 @@
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/machine/affinity.hpp"
+#include "chexnet/run/eval_batch.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/predict.hpp"
@@ -176,6 +177,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   const TestSet set =
       is_split ? load_split(config, options.split, card.findings, comm)
                : load_tables(config, options.manifests, card.findings, comm);
+  check_eval_batch(config, set.split, comm, device.where.is_cpu());
   const Manifest& manifest = set.dataset.manifest;
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(manifest.finding_count()),

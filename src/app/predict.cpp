@@ -18,6 +18,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/signals.hpp"
+#include "chexnet/run/eval_batch.hpp"
 #include "chexnet/run/input_set.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
@@ -199,6 +200,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   const Device device = choose_device(config.launch, comm);
   const InputSet set =
       load_inputs(config, options.named(), card.findings, comm);
+  check_eval_batch(config, set.split, comm, device.where.is_cpu());
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(card.findings.size()),
                   network_options(config, device, comm));
@@ -236,7 +238,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       RemoteFiles remote(options->set);
       PredictOptions local = *options;
       local.model = remote.input(options->model, FetchedFiles::kModel);
-      local.out = remote.output_file(options->out, kPredictionsHead);
+      local.out = remote.output_file(options->out, kProbabilitiesHead);
       local.heat_maps.folder = remote.output_folder(options->heat_maps.folder);
       return remote.finish(predict(local, invocation));
     };

@@ -16,7 +16,7 @@
 
 namespace chexnet {
 
-inline constexpr const char* kPredictionsHead = "image,prob:";  // of our CSV
+inline constexpr const char* kProbabilitiesHead = "image,prob:";  // of our CSV
 
 struct PredictOptions {
   std::string model, out;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
@@ -42,6 +45,22 @@ std::string padding_of(const EvalPass& pass) {
          std::to_string(wanted) +
          "; the others are padding, which takes as long. Hint: eval.batch=" +
          std::to_string(std::min(wanted, kSmallBatch));
+}
+
+void check_eval_batch(const Config& config, const Split& split,
+                      const Communicator& comm, bool on_host) {
+  if (split.rows.empty()) return;
+  const auto ranks = static_cast<size_t>(comm.size());
+  const auto local = static_cast<uint64_t>(comm.world().local_size);
+  const EvalPass pass{
+      .batch = static_cast<uint64_t>(config.eval.batch),
+      .side = static_cast<uint64_t>(config.data.crop),
+      .images_per_rank = (split.rows.size() + ranks - 1) / ranks,
+      .free_bytes = on_host ? available_memory_bytes() / local : 0};
+  if (const auto text = no_room_for(pass); !text.empty())
+    throw ConfigError("[evaluate] " + text);
+  if (const auto text = padding_of(pass); !text.empty() && comm.rank() == 0)
+    log_warning("[evaluate] " + text);
 }
 
 }  // namespace chexnet

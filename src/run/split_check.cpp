@@ -19,6 +19,7 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/data/damage.hpp"
 #include "chexnet/data/image_reader.hpp"
+#include "chexnet/run/eval_batch.hpp"
 
 namespace chexnet {
 namespace {
@@ -94,6 +95,8 @@ std::optional<std::string> check_splits(const Config& config,
                                         const SplitCheck& check) {
   assert(check.threads > 0);
   const auto splits = scored_splits(config, dataset.splits);
+  for (const Split* split : splits)
+    check_eval_batch(config, *split, comm, check.on_host);
   const std::string wanted = identity(config, splits);
   if (check.looked_at == wanted) return wanted;
   const ImageReader reader(*dataset.images,

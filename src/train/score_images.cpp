@@ -23,11 +23,9 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/data/damage.hpp"
 #include "chexnet/data/loader.hpp"
-#include "chexnet/run/eval_batch.hpp"
 #include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/batch_upload.hpp"
 #include "chexnet/train/host_copy.hpp"
@@ -112,26 +110,9 @@ class Scoring {
   size_t not_finite_ = 0;
 };
 
-// Before memory is taken for it: the system lends more than there is, and ends
-// the process later.
-void check_batch(const RunContext& run, size_t per_rank) {
-  const auto local = static_cast<uint64_t>(run.comm.world().local_size);
-  const bool on_host = run.device.where.is_cpu();
-  const EvalPass pass{
-      .batch = static_cast<uint64_t>(run.config.eval.batch),
-      .side = static_cast<uint64_t>(run.config.data.crop),
-      .images_per_rank = per_rank,
-      .free_bytes = on_host ? available_memory_bytes() / local : 0};
-  if (const auto text = no_room_for(pass); !text.empty())
-    throw ConfigError("[evaluate] " + text);
-  if (const auto text = padding_of(pass); !text.empty() && run.comm.rank() == 0)
-    log_warning("[evaluate] " + text);
-}
-
 bool Scoring::score() {
   const auto ranks = static_cast<size_t>(run_.comm.size());
   const size_t per_rank = (split_.rows.size() + ranks - 1) / ranks;
-  check_batch(run_, per_rank);
   const size_t batches = (per_rank + batch_ - 1) / batch_;
 
   const DataConfig& data = run_.config.data;

@@ -273,6 +273,7 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
   const auto looked_at = check_splits(config, run.dataset, run.comm,
                                       {.looked_at = state.looked_at,
                                        .threads = run.device.cores,
+                                       .on_host = run.device.where.is_cpu(),
                                        .stop = [&] { return stop.asked(0); }});
   if (!looked_at) {
     outcome.code = stop.stopped_before_training();

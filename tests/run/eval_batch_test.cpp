@@ -1,5 +1,6 @@
 #include "chexnet/run/eval_batch.hpp"
 
+#include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
 
 using namespace chexnet;
@@ -25,4 +26,16 @@ TEST_CASE("a batch that is mostly padding is said, with one that is not") {
         "has 5; the others are padding, which takes as long. Hint: "
         "eval.batch=5");
   CHECK(padding_of({.batch = 64, .images_per_rank = 0}).ends_with("batch=1"));
+}
+
+TEST_CASE("a batch beyond the host's memory is refused before the work") {
+  Config config;
+  config.eval.batch = 1'000'000'000;
+  Split split;
+  split.rows = {0, 1, 2};
+  const auto comm = solo_communicator();
+  CHECK_THROWS_AS(check_eval_batch(config, split, *comm, true), ConfigError);
+  check_eval_batch(config, split, *comm, false);  // a GPU's memory is its own
+  split.rows.clear();
+  check_eval_batch(config, split, *comm, true);  // nothing is scored
 }

@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/data/split.hpp"
+
 namespace chexnet {
 
 struct EvalPass {
@@ -19,5 +23,11 @@ struct EvalPass {
 std::string no_room_for(const EvalPass& pass);
 // That most of a pass is padding, and which batch has less; "" where it is not.
 std::string padding_of(const EvalPass& pass);
+
+// Both for a split that will be scored, before memory is taken for it: the
+// system lends more than there is, and ends the process later. ConfigError; a
+// warning of rank 0. `on_host`: the network computes in the host's memory.
+void check_eval_batch(const Config& config, const Split& split,
+                      const Communicator& comm, bool on_host);
 
 }  // namespace chexnet

@@ -16,14 +16,16 @@ struct SplitCheck {
   std::string looked_at;  // by an earlier start of a run that is resumed; is
                           // not done again
   int threads = 1;
+  bool on_host = true;         // they are scored in the host's memory
   std::function<bool()> stop;  // asked on every rank meanwhile
 };
 
 // Decodes every image of the validation split and of eval.splits once, each on
 // one rank; the training images are seen soon enough. DataError on all ranks as
 // data.corrupt and data.corrupt_limit say; HangError when a rank makes no
-// progress for launch.timeout_s. Returns what has been looked at now; where any
-// rank wants to stop all return nothing, soon. Collective.
+// progress for launch.timeout_s; ConfigError as check_eval_batch(). Returns
+// what has been looked at now; where any rank wants to stop all return nothing,
+// soon. Collective.
 std::optional<std::string> check_splits(const Config& config,
                                         const Dataset& dataset,
                                         Communicator& comm,

@@ -72,7 +72,6 @@ int put_number(const char* function, void* device, const char* key,
 
 }  // namespace
 
-// NOLINTBEGIN(readability-identifier-naming): the names are NVML's
 extern "C" {
 
 // For tests: how often a function was called since the last nvmlInit.
@@ -226,4 +225,3 @@ int nvmlEventSetWait_v2(void*, EventData* event, unsigned) {
 }
 
 }  // extern "C"
-// NOLINTEND(readability-identifier-naming)

@@ -20,7 +20,10 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
     table.fail("the file is empty", "this should be Data_Entry_2017.csv");
   table.line = 1;
   const std::vector<std::string> header = read_header(fields, table);
-  const size_t image = column(header, "Image Index", table);
+  const size_t image =
+      column(header, "Image Index", table,
+             ". A table of another layout: data.manifest.format: csv (evaluate "
+             "--format csv)");
   const size_t labels = column(header, "Finding Labels", table);
   const size_t patient = column(header, "Patient ID", table);
   const size_t age = column(header, "Patient Age", table);

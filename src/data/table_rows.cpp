@@ -60,11 +60,12 @@ size_t find_column(const std::vector<std::string>& header,
 }  // namespace
 
 size_t column(const std::vector<std::string>& header, const std::string& name,
-              const Table& table) {
+              const Table& table, const std::string& remedy) {
   const size_t found = find_column(header, name);
   if (found == std::string::npos)
     table.fail("no column '" + name + "'",
-               "the header has " + nearest_names(name, header, header.size()));
+               "the header has " + nearest_names(name, header, header.size()) +
+                   remedy);
   return found;
 }
 

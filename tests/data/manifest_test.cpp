@@ -79,9 +79,11 @@ TEST_CASE("a damaged NIH table is refused with file, line and what to do") {
   CHECK(error_of<DataError>([&] {
           read_manifest(nih(folder.write("e.csv", "")));
         }).find("empty") != std::string::npos);
-  CHECK(error_of<DataError>([&] {
-          read_manifest(nih(folder.write("e.csv", "a,b\n")));
-        }).find("no column 'Image Index'") != std::string::npos);
+  CHECK(error_of<DataError>(
+            [&] { read_manifest(nih(folder.write("e.csv", "a,b\n"))); })
+            .find("no column 'Image Index'. Hint: the header has 'a', 'b'. A "
+                  "table of another layout: data.manifest.format: csv") !=
+        std::string::npos);
   CHECK(error_of<AbsentError>([&] {
           read_manifest(nih("/no/such.csv"));
         }).find("/no/such.csv") != std::string::npos);

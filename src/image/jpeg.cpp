@@ -1,5 +1,5 @@
-// JPEG by TurboJPEG, scaled in the DCT where that is enough. A file is markers,
-// each with a length:
+// JPEG by TurboJPEG, scaled in the DCT where that is enough; then plain gray
+// files by the decoder of jpeg_scan.hpp. A file is markers, each with a length:
 //
 //   FFD8 | FFE1 length Exif … | FFDB … | FFC0 length frame | FFC4 …
 //        | FFDA length scan | FFD9
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "formats.hpp"
+#include "jpeg_scan.hpp"
 
 namespace chexnet {
 namespace {
@@ -158,6 +159,10 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                   "fetch the file again");
   const tjscalingfactor scale =
       smallest_scale(full_width, full_height, limits.min_side);
+  if (colors == TJCS_GRAY && scale.denom > 1 &&
+      decode_gray_jpeg(bytes, 8 / scale.denom, jpeg_scan_decoders().front(),
+                       into))
+    return apply_orientation(exif_orientation(bytes), into);
   const int width = TJSCALED(full_width, scale),
             height = TJSCALED(full_height, scale);
   into.reset(width, height);

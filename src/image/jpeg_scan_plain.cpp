@@ -1,0 +1,10 @@
+#include "jpeg_scan_loop.hpp"
+
+namespace chexnet {
+
+bool decode_jpeg_scan_plain(const JpegTables& tables, const JpegScan& scan,
+                            GrayImage& into) {
+  return decode_jpeg_scan(tables, scan, into);
+}
+
+}  // namespace chexnet

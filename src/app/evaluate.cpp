@@ -68,8 +68,8 @@ void check_outputs(const Options& options, const std::filesystem::path& model) {
   refuse_to_replace(options.out, inputs);
   inputs.push_back(options.out);
   refuse_to_replace(options.scoring.figures, inputs);
-  check_own_output(options.out, kPredictionsHead);
-  check_own_output(options.scoring.figures, kFiguresHead);
+  prepare_own_output(options.out, kPredictionsHead);
+  prepare_own_output(options.scoring.figures, kFiguresHead);
 }
 
 // No network and no images: somebody's probabilities, held against a table or

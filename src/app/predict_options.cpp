@@ -73,7 +73,7 @@ void check_output_places(const PredictOptions& options,
     inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
   inputs.push_back(model.string());
   refuse_to_replace(options.out, inputs);
-  check_own_output(options.out, kProbabilitiesHead);
+  prepare_own_output(options.out, kProbabilitiesHead);
   check_heat_map_options(options.heat_maps, card.findings);
   check_dicom_result_options(options.dicom);
   check_folders(options.folders());

@@ -50,7 +50,7 @@ int run(const Options& options) {
   for (const auto& run : options.runs)  // results.json alone makes a page too
     if (!fs::is_directory(run)) check_holds_run(run);
   const fs::path folder = options.runs.front(), page = page_of(options);
-  check_own_output(page.string(), kHead);
+  prepare_own_output(page.string(), kHead);
   keep_private(options.runs);
   if (options.compare)
     write_atomically(

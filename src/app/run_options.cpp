@@ -43,7 +43,7 @@ void refuse_to_replace(const std::string& output,
                         "Hint: give the output another name");
 }
 
-void check_own_output(const std::string& path, const std::string& head) {
+void prepare_own_output(const std::string& path, const std::string& head) {
   namespace fs = std::filesystem;
   check_output(path);
   if (!path.empty()) remove_left_partials(fs::absolute(path).parent_path());

@@ -40,7 +40,7 @@ void check_output(const std::string& path);
 // write, as its bytes do not begin with `head`, or that a run keeps
 // (predictions_test.csv): it may be one that cannot be had again. What killed
 // commands left beside it of a file of their own is removed.
-void check_own_output(const std::string& path, const std::string& head);
+void prepare_own_output(const std::string& path, const std::string& head);
 // ConfigError when the output is one of the inputs; empty names are none.
 void refuse_to_replace(const std::string& output,
                        const std::vector<std::string>& inputs);

@@ -239,7 +239,7 @@ int run(const Options& options, Invocation& invocation) {
   add({check_clock_skew(clock_skew(*comm),
                         static_cast<int>(hosts.names.size()))});
   add({check_pace(paces(*comm, device))});
-  const auto self_test = of_self_test(*comm, device);
+  const auto self_test = of_self_test(*comm, device, start.config.timeout_s);
   add(self_test);
   add(of_links(*comm, device));
   add(of_nccl(*comm, device, nccl_log.string()));

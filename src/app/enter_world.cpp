@@ -19,6 +19,7 @@
 
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/comm/cuda_library.hpp"
+#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
@@ -32,7 +33,7 @@
 #include "chexnet/launch/start_checks.hpp"
 #include "chexnet/machine/affinity.hpp"
 #include "chexnet/watch/hard_exit.hpp"
-#include "chexnet/watch/start_deadline.hpp"
+#include "chexnet/watch/wait_deadline.hpp"
 #include "parent.hpp"
 #include "start_rows.hpp"
 
@@ -145,9 +146,9 @@ std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
   refuse_failed({network_check(config.network, read_network_facts(nullptr))});
   apply(network_settings(config.network, mpi.family));
   auto comm = [&] {
-    const double limit_s = std::max(config.timeout_s, StartDeadline::kLeast_s);
-    const StartDeadline deadline(limit_s,
-                                 [&] { end_late_start(task, limit_s); });
+    const double limit_s = std::max(config.timeout_s, kLeastStart_s);
+    WaitDeadline deadline(limit_s, [&] { end_late_start(task, limit_s); });
+    const auto wait = deadline.wait();
     return open_mpi({config.timeout_s, mpi.family, mpi.by});
   }();
   refuse_singletons(comm->size());

@@ -32,7 +32,6 @@
 #include "chexnet/launch/restart_policy.hpp"
 #include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/watch/postmortem.hpp"
-#include "chexnet/watch/start_deadline.hpp"
 #include "restart_hosts.hpp"
 
 namespace chexnet {
@@ -77,7 +76,7 @@ class LaunchDeadline {
  public:
   LaunchDeadline(const SelfLaunch& launch, const ParentTask& task,
                  double timeout_s)
-      : limit_s_(std::max(timeout_s, StartDeadline::kLeast_s)),
+      : limit_s_(std::max(timeout_s, kLeastStart_s)),
         deadline_(limit_s_, now_s()),
         lock_(task.run_folder / ".lock"),
         locked_before_(written_at(lock_)),

@@ -60,10 +60,10 @@ CheckResult row_of(const std::string& arch, const SelfTestResult::Step& step) {
 }
 
 std::vector<CheckResult> of_network(const std::string& arch, Communicator& comm,
-                                    const Device& device) {
+                                    const Device& device, double timeout_s) {
   const SelfTestResult result =
       self_test({.arch = arch, .precision = resolve_precision({}, device)},
-                device.where, comm);
+                device.where, comm, timeout_s);
   std::vector<CheckResult> rows;
   for (const auto& step : result.steps) rows.push_back(row_of(arch, step));
   const ReductionCheck& reduction = result.reduction;
@@ -79,14 +79,14 @@ std::vector<CheckResult> of_network(const std::string& arch, Communicator& comm,
 
 }  // namespace
 
-std::vector<CheckResult> of_self_test(Communicator& comm,
-                                      const Device& device) {
+std::vector<CheckResult> of_self_test(Communicator& comm, const Device& device,
+                                      double timeout_s) {
   if (device.cuda == nullptr)
     return {{Level::kSkip, "self-test",
              "no GPU that could be compared with the CPU engine", ""}};
   std::vector<CheckResult> rows;
   for (const char* arch : {"densenet121", "resnet50"})
-    for (auto& row : of_network(arch, comm, device))
+    for (auto& row : of_network(arch, comm, device, timeout_s))
       rows.push_back(std::move(row));
 
   std::vector<CheckResult> shown = rows;

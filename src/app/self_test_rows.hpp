@@ -10,6 +10,7 @@
 namespace chexnet {
 
 // Collective; seconds of computing. Rows of this rank, and what fails on any.
-std::vector<CheckResult> of_self_test(Communicator& comm, const Device& device);
+std::vector<CheckResult> of_self_test(Communicator& comm, const Device& device,
+                                      double timeout_s);
 
 }  // namespace chexnet

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "chexnet/core/shared_library.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -79,7 +81,7 @@ Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
     throw PluginError(path_ + ": " + problem,
                       "it was not copied whole, or the disk is full: build or "
                       "unpack it again");
-  handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  handle_ = open_shared_library(path_.c_str(), RTLD_GLOBAL);
   if (handle_ == nullptr) {
     const char* reason = dlerror();
     throw MissingLibraryError(
@@ -91,7 +93,7 @@ Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
 std::string open_globally(const std::vector<std::string>& libraries) {
   std::string reasons;
   for (const auto& library : libraries) {
-    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    void* handle = open_shared_library(library.c_str(), RTLD_GLOBAL);
     if (handle != nullptr) {
       const link_map* found = nullptr;
       dlinfo(handle, RTLD_DI_LINKMAP, &found);

@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "chexnet/core/shared_library.hpp"
 #include "chexnet/core/signals_blocked.hpp"
 
 namespace chexnet {
@@ -48,7 +49,7 @@ DriverGpu gpu_of(const Calls& driver, int index) {
 CudaDriver ask_cuda_driver() {
   const SignalsBlocked guard;
   CudaDriver found;
-  void* library = dlopen("libcuda.so.1", RTLD_NOW);
+  void* library = open_shared_library("libcuda.so.1");
   found.present = library != nullptr;
   if (!found.present) return found;
   const Calls driver(library);

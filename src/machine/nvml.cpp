@@ -12,6 +12,8 @@
 #include <limits>
 #include <utility>
 
+#include "chexnet/core/shared_library.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -211,7 +213,7 @@ GpuState Nvml::watched() const {
 }
 
 std::unique_ptr<Nvml> Nvml::open() {
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  void* library = open_shared_library("libnvidia-ml.so.1");
   if (library == nullptr) return nullptr;
   return open_library(
       [library](const char* name) { return dlsym(library, name); });

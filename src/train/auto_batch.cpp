@@ -15,6 +15,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/train/device_deadline.hpp"
 
 namespace chexnet {
 
@@ -81,7 +82,9 @@ int64_t planned_images(const Config& config, const Network& network,
 
 // Of a forward and a backward pass beside what is allocated now.
 std::optional<double> bytes_of_step(Network& network, CudaLibrary& cuda,
-                                    int64_t images, int64_t side) {
+                                    DeviceDeadline& deadline, int64_t images,
+                                    int64_t side) {
+  const auto wait = deadline.wait();
   cuda.restart_peak();
   const size_t before = cuda.peak_held_bytes();
   try {
@@ -101,13 +104,16 @@ std::optional<double> bytes_of_step(Network& network, CudaLibrary& cuda,
 // and take the worst, because BatchNorm may be shared between them.
 int64_t measured_images(const Config& config, Network& network,
                         Communicator& comm, CudaLibrary& cuda, int64_t most) {
+  DeviceDeadline deadline(network.options().device, config.launch.timeout_s,
+                          "a step of train.batch: auto");
   cuda.restart_peak();
   const double budget = kShare * static_cast<double>(cuda.free_bytes()) -
                         optimizer_bytes(network);
   constexpr double kTooMuch = std::numeric_limits<double>::max();
   const auto share = [&](int64_t images) -> std::optional<double> {
-    double bytes = bytes_of_step(network, cuda, images, config.data.crop)
-                       .value_or(kTooMuch);
+    double bytes =
+        bytes_of_step(network, cuda, deadline, images, config.data.crop)
+            .value_or(kTooMuch);
     if (bytes > budget) bytes = kTooMuch;
     comm.all_reduce(std::span(&bytes, 1), ReduceOp::kMax);
     if (bytes == kTooMuch) return std::nullopt;

@@ -47,7 +47,7 @@ Contact contact_of(const Device& device) {
 }
 
 void check_first_contact(const SelfTestSubject& subject, const Contact& contact,
-                         Communicator& comm,
+                         Communicator& comm, double timeout_s,
                          const std::vector<BackendEntry>& backends) {
   const RememberedCheck check("self-test",
                               subject_text(subject, contact, comm.size()));
@@ -56,7 +56,7 @@ void check_first_contact(const SelfTestSubject& subject, const Contact& contact,
     log_info("[self-test] first run on " + contact.place +
              " with this driver and build: one step against the CPU engine");
   const SelfTestResult result =
-      self_test(subject, contact.where, comm, backends);
+      self_test(subject, contact.where, comm, timeout_s, backends);
   const std::string problem = result.problem();
   if (any_rank(comm, !problem.empty()))
     throw DeviceError(

@@ -18,6 +18,7 @@
 #include "chexnet/image/decode.hpp"
 #include "chexnet/model/layer_cam.hpp"
 #include "chexnet/train/batch_tensors.hpp"
+#include "chexnet/train/device_deadline.hpp"
 #include "chexnet/train/thread_scope.hpp"
 
 namespace chexnet {
@@ -174,6 +175,8 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
     layer_cam.emplace(run.network);
   Progress progress(run.comm.rank() == 0);
   Stored stored;
+  DeviceDeadline deadline(run.device.where, run.config.launch.timeout_s,
+                          "a batch of heat maps");
   const double start = now_s();
   for (size_t b = 0; b < batches; ++b) {
     if (any_rank(run.comm, stop())) {
@@ -181,6 +184,7 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
       return false;
     }
     const Batch& next = loader.next();
+    const auto wait = deadline.wait();
     const at::Tensor images = tensors_of(next).images.to(run.device.where);
     use_batch(run, next,
               layer_cam

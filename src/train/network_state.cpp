@@ -25,6 +25,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/model/weights.hpp"
+#include "chexnet/train/device_deadline.hpp"
 #include "model_description.hpp"
 
 namespace chexnet {
@@ -175,6 +176,9 @@ void read_network(const std::filesystem::path& path, const Config& config,
   const auto saved = field(json, "preprocessing");
   if (saved != wanted)
     differs("preprocessing", json_text(saved), json_text(wanted));
+  DeviceDeadline deadline(parameters.flat_values().device(),
+                          config.launch.timeout_s, "taking in the weights");
+  const auto wait = deadline.wait();
   load_weights(file, path.string(), findings, parameters,
                {config.data.mean, config.data.std});
 }

@@ -28,6 +28,7 @@
 #include "chexnet/data/loader.hpp"
 #include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/batch_upload.hpp"
+#include "chexnet/train/device_deadline.hpp"
 #include "chexnet/train/host_copy.hpp"
 #include "chexnet/train/thread_scope.hpp"
 #include "crops.hpp"
@@ -82,6 +83,8 @@ class Scoring {
         split_(split),
         request_(request),
         batch_(static_cast<size_t>(run.config.eval.batch)),
+        deadline_(run.device.where, run.config.launch.timeout_s,
+                  "a batch of the evaluation"),
         findings_(run.dataset.manifest.finding_count()) {}
 
   // False on all ranks when any of them wants to stop. While a GPU computes a
@@ -104,7 +107,9 @@ class Scoring {
   const RunContext& run_;
   const Split& split_;
   const ScoringRequest& request_;
-  size_t batch_, findings_;
+  size_t batch_;
+  DeviceDeadline deadline_;
+  size_t findings_;
   size_t taken_ = 0;                  // images
   std::vector<std::string> damaged_;  // messages of this rank
   size_t not_finite_ = 0;
@@ -136,14 +141,20 @@ bool Scoring::score() {
   const double start = now_s();
   for (size_t b = 0; b < batches; ++b) {
     const bool stops = any_rank(run_.comm, request_.stop());
-    upload.wait();  // the loader fills the last batch's memory anew, or ends
+    {
+      const auto wait = deadline_.wait();
+      upload.wait();  // the loader fills the last batch's memory anew, or ends
+    }
     if (stops) {
       progress.clear();
       return false;
     }
     const Batch& next = loader.next();
-    const BatchTensors tensors = upload.upload(tensors_of(next));
-    under_way.emplace_back(next, crops.logits(run_.network, tensors.images));
+    {
+      const auto wait = deadline_.wait();
+      const BatchTensors tensors = upload.upload(tensors_of(next));
+      under_way.emplace_back(next, crops.logits(run_.network, tensors.images));
+    }
     if (under_way.size() > behind) {
       share(under_way.front());
       under_way.pop_front();
@@ -160,7 +171,10 @@ bool Scoring::score() {
 
 // Collective. Waits for the device.
 void Scoring::share(UnderWay& batch) {
-  const at::Tensor& logits = batch.logits.wait();
+  const at::Tensor& logits = [&]() -> const at::Tensor& {
+    const auto wait = deadline_.wait();
+    return batch.logits.wait();
+  }();
   std::vector<double> lines;
   std::string messages;  // a line each
   for (size_t i = 0; i < batch.samples.size(); ++i) {

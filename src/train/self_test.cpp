@@ -14,6 +14,7 @@
 #include "chexnet/comm/buckets.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/train/device_deadline.hpp"
 
 namespace chexnet {
 namespace {
@@ -139,7 +140,7 @@ ReductionCheck check_reduction(GradientCompression compression,
 }
 
 SelfTestResult self_test(const SelfTestSubject& subject, at::Device where,
-                         Communicator& comm,
+                         Communicator& comm, double timeout_s,
                          const std::vector<BackendEntry>& backends) {
   const double start = now_s();
   const NetworkSpec spec = network_spec(subject.arch);
@@ -147,8 +148,10 @@ SelfTestResult self_test(const SelfTestSubject& subject, at::Device where,
   const StepRecord reference = record_made_up_step(exact);
 
   SelfTestResult result;
+  DeviceDeadline deadline(where, timeout_s, "a step of the self-test");
   for (const Precision precision : precisions_for(subject.precision)) {
     const WholeFp32 whole;
+    const auto wait = deadline.wait();
     Network network(
         spec, kFindings,
         {.device = where, .precision = precision, .own_engine = false},

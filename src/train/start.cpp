@@ -21,6 +21,7 @@
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/model/weights.hpp"
 #include "chexnet/run/recipe.hpp"
+#include "chexnet/train/device_deadline.hpp"
 #include "chexnet/train/network_state.hpp"
 
 namespace chexnet {
@@ -190,11 +191,15 @@ std::string start_weights(const TrainingContext& run, const TrainState& state,
   Parameters& p = run.network.parameters();
   const bool first_rank = run.comm.rank() == 0;
   std::string origin = state.origin;
+  DeviceDeadline deadline(run.device.where, run.config.launch.timeout_s,
+                          "taking in the weights");
   if (!checkpoint) {
+    const auto wait = deadline.wait();
     origin = fresh_weights(run.config, findings, p, first_rank);
     step.average().begin();
   } else if (first_rank) {
     read_network(*checkpoint / "model.safetensors", run.config, findings, p);
+    const auto wait = deadline.wait();
     read_optimizer(*checkpoint, p, step.optimizer(), &step.average());
   }
   broadcast_from_rank_0(run.comm, p, &step.optimizer(), &step.average());

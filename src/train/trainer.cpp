@@ -316,7 +316,7 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
     check_first_contact({choice_name(config.model.arch),
                          resolve_precision(config.train.precision, device),
                          config.launch.gradient_compression},
-                        contact_of(device), *comm);
+                        contact_of(device), *comm, config.launch.timeout_s);
   }
   const RecordedBy recorded(*comm, profiler);
 

@@ -15,6 +15,24 @@ fails kernel 7 "Rank 2 on .* the GPU has been computing step [0-9]+ for [0-9.]+ 
 fails collective 7 "waited .* for gradients of other ranks.*the network between them does not pass data" FAKE_NCCL_FAULTS=rank=1,never_completes_at=12
 fails remote 5 "remote process exited" FAKE_NCCL_FAULTS=rank=1,remote_error_at=12
 
+# Outside of training steps no watchdog looks: what waits there has a deadline of its own. At a first contact nothing is remembered.
+hangs() {  # hangs NAME WORK AT ARGUMENTS...: one rank, whose kernel number AT never ends
+  local name=$1 work=$2 at=$3 rc=0; shift 3
+  FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_AT=$at timeout 120 "$program" "$@" "${fake[@]}" --set launch.timeout_s=$T >"$scratch/log" 2>&1 || rc=$?
+  check "$name: exit $rc" [ $rc = 7 ]
+  check "$name: its GPU did not finish $work" grep -q "error: .cuda. its GPU did not finish $work in $T s" "$scratch/log"
+  [ "$failures" = 0 ] || tail -n 20 "$scratch/log"
+}
+run=$scratch/scored
+FAKE_CUDA_DEVICES=1 "$program" train "$small" "${fake[@]}" --set train.max_steps=1 --set data.val_fraction=0 --set eval.splits=[] --out "$run" 2>"$scratch/log" || tail -n 5 "$scratch/log"
+hangs weights "taking in the weights" 500 evaluate "$run" --split test
+hangs evaluate "a batch of the evaluation" 2000 evaluate "$run" --split test --out "$scratch/scores.csv"
+check "evaluate leaves no half-written table" [ ! -e "$scratch/scores.csv" ]
+hangs predict "a batch of the evaluation" 2000 predict "$run" "$phantom/images" --out "$scratch/predicted.csv"
+hangs maps "a batch of heat maps" 3000 predict "$run" "$phantom/images/00000001_000.png" --heatmaps "$scratch/maps"
+XDG_CACHE_HOME=$scratch/cache hangs contact "a step of the self-test" 300 train "$small" --out "$scratch/contact"
+fails first-contact 7 "^rank 1: error: .cuda. its GPU did not finish a step of the self-test in $T s" FAKE_GPU_FAULTY=1 FAKE_GPU_HANG_AT=300 XDG_CACHE_HOME="$scratch/cache"
+
 # A loss that no loss scale mends is not trained through, under fp16 neither.
 refused 6 "is not finite" train "$small" "${fake[@]}" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.precision=fp16 --set train.lr=1000 --set train.max_steps=11 --ranks 1 --out "$scratch/diverged"
 

@@ -45,6 +45,6 @@ for run in 1-fp32 2-fp16; do
   check "$run: no step waits for the GPU" steady "$scratch/$run".*
 done
 # A batch has far fewer launches than a step and the host reads its images, too: on a busy machine the host would be the slower one.
-FAKE_CUDA_DELAY_US=400 FAKE_GPU_STEP_LOG=$scratch/evaluation mpi 2 train "$small" "${quick[@]}" --set train.max_steps=1 --set eval.splits=[test] --set eval.batch=4 --out "$scratch/run" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+FAKE_CUDA_DELAY_US=1200 FAKE_GPU_STEP_LOG=$scratch/evaluation mpi 2 train "$small" "${quick[@]}" --set train.max_steps=1 --set eval.splits=[test] --set eval.batch=4 --out "$scratch/run" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 check "no batch of an evaluation waits for the GPU" evaluation "$scratch/evaluation".*
 finish

@@ -16,6 +16,7 @@ using namespace chexnet;
 
 namespace {
 
+constexpr double kTimeout_s = 600;
 const SelfTestSubject kSubject{.arch = "densenet121",
                                .precision = Precision::kBf16};
 
@@ -36,7 +37,8 @@ class WrongSum final : public ForwardingCommunicator {
 
 TEST_CASE("the self-test passes where the layers are right, in both types") {
   const auto solo = solo_communicator();
-  const SelfTestResult result = self_test(kSubject, at::kCPU, *solo);
+  const SelfTestResult result =
+      self_test(kSubject, at::kCPU, *solo, kTimeout_s);
   INFO(result.problem());
   CHECK(result.problem().empty());
   REQUIRE(result.steps.size() == 2);
@@ -51,7 +53,7 @@ TEST_CASE("the self-test names the layer that is wrong") {
   SelfTestSubject subject = kSubject;
   subject.precision = Precision::kFp32;
   const SelfTestResult result = self_test(
-      subject, at::kCPU, *solo,
+      subject, at::kCPU, *solo, kTimeout_s,
       planted({.scaled_gradient = "features.norm5.weight", .factor = 1.5}));
   CHECK(result.problem().starts_with(
       "fp32: gradients of features.norm5 differ by "));
@@ -91,14 +93,15 @@ TEST_CASE("a device is tested at first contact and not again") {
     };
     return backends;
   };
-  const std::string text = error_of<DeviceError>(
-      [&] { check_first_contact(subject, contact, *solo, counted(2)); });
+  const std::string text = error_of<DeviceError>([&] {
+    check_first_contact(subject, contact, *solo, kTimeout_s, counted(2));
+  });
   CHECK(
       text.starts_with("[self-test] GPU A of node1 computes wrongly. "
                        "densenet121, fp32: gradients of features.conv0 "));
-  check_first_contact(subject, contact, *solo, counted(1));
+  check_first_contact(subject, contact, *solo, kTimeout_s, counted(1));
   CHECK(made == 2);  // what failed was not remembered
-  check_first_contact(subject, contact, *solo, counted(2));
+  check_first_contact(subject, contact, *solo, kTimeout_s, counted(2));
   CHECK(made == 2);
   unsetenv("XDG_CACHE_HOME");
 }

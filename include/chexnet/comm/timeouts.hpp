@@ -20,6 +20,8 @@ namespace chexnet {
 inline constexpr double kWatchdogAfter_s = 0.3;
 inline constexpr double kSecondObserverAfter_s = 0.6;
 inline constexpr double kCommunicatorAfter_s = 1;
+// Of any start of MPI: ranks of a busy machine come to it seconds apart.
+inline constexpr double kLeastStart_s = 30;
 
 // Batch systems suspend a job as a whole and let it go on; then everybody looks
 // late. A thread that looks several times a second knows it by a pause between

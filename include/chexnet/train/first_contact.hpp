@@ -25,8 +25,10 @@ Contact contact_of(const Device& device);  // device.cuda is not null
 // Collective, before training. Where any rank's device has not passed for this
 // user: the self-test on all ranks. DeviceError on every rank when any device
 // disagrees; the text of that one names device, layer and difference.
+// `timeout_s` as of self_test().
 void check_first_contact(
     const SelfTestSubject& subject, const Contact& contact, Communicator& comm,
+    double timeout_s,
     const std::vector<BackendEntry>& backends = default_backends());
 
 }  // namespace chexnet

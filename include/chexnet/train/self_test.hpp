@@ -44,9 +44,11 @@ struct SelfTestResult {
 };
 
 // Collective. Computes on `where` by the first of `backends` that takes the
-// step, and on the CPU in fp64. Takes no notice of what disagrees.
+// step, and on the CPU in fp64. Takes no notice of what disagrees. A device
+// that does not finish a step in `timeout_s` ends the process with exit code 7.
 SelfTestResult self_test(
     const SelfTestSubject& subject, at::Device where, Communicator& comm,
+    double timeout_s,
     const std::vector<BackendEntry>& backends = default_backends());
 
 // Collective. The all-reduce of a made-up gradient buffer on `where`, in

@@ -66,7 +66,7 @@ void check_first_contact(const SelfTestSubject& subject, const Contact& contact,
                            "its message")
              : contact.place + " computes wrongly. " + subject.arch + ", " +
                    problem) +
-        ". Hint: chexnet-train doctor shows all layers; another driver or "
+        ". Hint: chexnet-train doctor shows both networks; another driver or "
         "variant (scripts/setup --cuda), or launch.device=cpu");
   check.remember(result.summary());
   if (comm.rank() == 0) log_info("[self-test] passed: " + result.summary());

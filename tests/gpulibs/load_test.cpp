@@ -110,8 +110,7 @@ TEST_CASE("every operator of a step has a kernel for CUDA") {
   CHECK(names.contains({"aten::batch_norm_update_stats", ""}));
   for (const char* name :
        {"cudnn_convolution", "cudnn_batch_norm", "cudnn_batch_norm_backward",
-        "_batch_norm_with_update", "batch_norm_backward",
-        "linalg_vector_norm"})
+        "_batch_norm_with_update", "batch_norm_backward", "linalg_vector_norm"})
     names.emplace("aten::" + std::string(name), "");
 
   std::string missing;

@@ -23,17 +23,23 @@ constexpr int64_t kGrowthInterval = 2000;
 // threads.
 at::Tensor norm_of(const at::Tensor& flat) {
   if (!flat.is_cpu()) return at::linalg_vector_norm(flat).to(at::kDouble);
-  constexpr int64_t kPiece = 1 << 15;
+  constexpr int64_t kPiece = 1 << 15, kLanes = 8;
   const int64_t pieces = (flat.numel() + kPiece - 1) / kPiece;
   std::vector<double> sums(static_cast<size_t>(pieces));
   const auto sum = [&](const auto* values) {
     at::parallel_for(0, pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
-        std::array<double, 8> part{};
+        std::array<double, kLanes> part{};
+        const auto add = [&](int64_t i, int64_t lane) {
+          const auto value = static_cast<double>(values[i]);
+          part[static_cast<size_t>(lane)] += value * value;
+        };
         const int64_t last = std::min(flat.numel(), (p + 1) * kPiece);
-        for (int64_t i = p * kPiece; i < last; ++i)
-          part[static_cast<size_t>(i % 8)] +=
-              static_cast<double>(values[i]) * static_cast<double>(values[i]);
+        int64_t i = p * kPiece;
+        // A loop over lanes, so that the compiler makes vectors of them.
+        for (; i + kLanes <= last; i += kLanes)
+          for (int64_t lane = 0; lane < kLanes; ++lane) add(i + lane, lane);
+        for (; i < last; ++i) add(i, i % kLanes);
         sums[static_cast<size_t>(p)] =
             std::accumulate(part.begin(), part.end(), 0.0);
       }

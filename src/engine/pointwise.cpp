@@ -38,6 +38,18 @@ int tile_pixels(int pair, int64_t pixels, bool training) {
   return std::clamp(groups * kGroup, kLeast, std::max(kLeast, wanted));
 }
 
+// The same for backward, which reads and writes the sums of the weights'
+// gradient for each tile: where these leave L2, as few tiles as panels in L2
+// allow.
+template <class S>
+int backward_tile_pixels(int forward_tile, int64_t pixels, int64_t weights) {
+  constexpr int64_t kL2 = int64_t{1} << 20;
+  if (weights * static_cast<int64_t>(sizeof(Accumulator<S>)) < kL2)
+    return forward_tile;
+  const auto all = static_cast<int>(std::min<int64_t>(pixels, kMostPixels));
+  return std::max(forward_tile, all + all % 2);  // whole pairs
+}
+
 MapShape output_of(const MapShape& shape, Reading reading) {
   switch (reading) {
     case Reading::kMean2x2:
@@ -87,6 +99,9 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build,
   assert(output_.pixels() > 0);
   tile_ = tile_pixels<S>(pair_, output_.pixels(), build.training);
   tiles_ = (output_.pixels() + tile_ - 1) / tile_;
+  backward_tile_ =
+      backward_tile_pixels<S>(tile_, output_.pixels(), int64_t{in} * out);
+  backward_tiles_ = (output_.pixels() + backward_tile_ - 1) / backward_tile_;
   const int64_t at = build.parameters.parameter(name + ".weight");
   weight_ = static_cast<const A*>(build.parameters.values) + at;
   gradient_ = static_cast<A*>(build.parameters.gradients) + at;
@@ -117,10 +132,11 @@ auto PointwiseConvolution<S>::forward_space(std::byte* region, int threads,
 }
 
 template <class S>
+
 auto PointwiseConvolution<S>::backward_space(std::byte* region,
                                              int threads) const
     -> BackwardSpace {
-  const BackwardCut cut(tiles_, in_, threads);
+  const BackwardCut cut(backward_tiles_, in_, threads);
   LinearAllocator allocator(region);
   BackwardSpace s;
   s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
@@ -128,9 +144,9 @@ auto PointwiseConvolution<S>::backward_space(std::byte* region,
       allocator.take<A>(static_cast<int64_t>(in_) * out_ * cut.items.parts);
   s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, in_)),
             cut.items.parts, in_};
-  s.by_channels = static_cast<int64_t>(out_) * tile_ / pair_;
+  s.by_channels = static_cast<int64_t>(out_) * backward_tile_ / pair_;
   s.by_pixels = pair_ == 1 ? 0 : s.by_channels;
-  s.y = static_cast<int64_t>(cut.widest()) * tile_ / pair_;
+  s.y = static_cast<int64_t>(cut.widest()) * backward_tile_ / pair_;
   s.panels = allocator.take<A>((s.by_channels + s.by_pixels + s.y) * threads);
   s.bytes = allocator.used();
   return s;
@@ -156,7 +172,8 @@ template <class S>
 NextRows PointwiseConvolution<S>::rows_after(const S* map, int64_t pitch,
                                              int64_t first,
                                              int channels) const {
-  const int64_t rows = std::min<int64_t>(tile_, output_.pixels() - first);
+  const int64_t rows =
+      std::min<int64_t>(backward_tile_, output_.pixels() - first);
   if (rows <= 0) return {};
   constexpr auto kBytes = static_cast<int64_t>(sizeof(S));
   return {map + first * pitch, pitch * kBytes, channels * kBytes,
@@ -253,7 +270,7 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
   const PassTimer timer(run.layer_times, PassKind::kPointwiseBackward,
                         4.0 * pixels * in_ * out_,
                         pixels * (2 * bytes_per_pixel() + in_ * sizeof(S)));
-  const BackwardCut cut(tiles_, in_, run.thread_pool.size());
+  const BackwardCut cut(backward_tiles_, in_, run.thread_pool.size());
   const BackwardSpace space =
       backward_space(run.workspace, run.thread_pool.size());
   pack_in_pieces(
@@ -266,20 +283,20 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
     const int part = cut.part(task);
     A* panels =
         space.panels + thread * (space.by_channels + space.by_pixels + space.y);
-    const Panel<A> by_channels{panels, tile_};
+    const Panel<A> by_channels{panels, backward_tile_};
     const Panel<A> by_pixels{pair_ == 1 ? nullptr : panels + space.by_channels,
-                             tile_ / pair_};
+                             backward_tile_ / pair_};
     const Panel<A> y{panels + space.by_channels + space.by_pixels,
-                     tile_ / pair_};
+                     backward_tile_ / pair_};
     const GradientEpilogue<S> own =
         epilogue_of_task(epilogue, cut, space.sums, task);
     A* weights =
         space.weights + static_cast<int64_t>(part) * in_ * out_ + own.first;
     int64_t read[kMostPixels];
     for (int64_t t = cut.items.begin(part); t < cut.items.end(part); ++t) {
-      const int64_t first = t * tile_;
-      const int n =
-          static_cast<int>(std::min<int64_t>(tile_, output_.pixels() - first));
+      const int64_t first = t * backward_tile_;
+      const int n = static_cast<int>(
+          std::min<int64_t>(backward_tile_, output_.pixels() - first));
       read_pixels(first, n, read);
       run.kernels.gradient(dy, first, n, by_channels, by_pixels);
       if (reading_ == Reading::kMean2x2)

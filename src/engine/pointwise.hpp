@@ -64,10 +64,11 @@ class PointwiseConvolution {
                       int channels) const;
   double bytes_per_pixel() const;
 
-  int in_, out_, pair_, tile_;
+  int in_, out_, pair_;
+  int tile_, backward_tile_;  // pixels
   MapShape input_, output_;
   Reading reading_;
-  int64_t tiles_;
+  int64_t tiles_, backward_tiles_;
   const A* weight_;
   A* gradient_;
   size_t packed_;  // kept, for inference

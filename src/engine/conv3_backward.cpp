@@ -52,9 +52,20 @@ Conv3Backward<S>::Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape)
     build.need_workspace(space_in(nullptr, build.threads).bytes);
 }
 
+// As many parts as have sums of 4 MB together.
+template <class S>
+BackwardCut Conv3Backward<S>::cut_for(int threads) const {
+  constexpr int64_t kMostBytes = int64_t{4} << 20;
+  const int64_t taps = shape_.winograd ? 16 : 9;
+  const auto sums = taps * shape_.in * shape_.out;
+  const int64_t fit = kMostBytes / (sums * static_cast<int64_t>(sizeof(A)));
+  return {shape_.groups, shape_.in, threads,
+          static_cast<int>(std::clamp<int64_t>(fit, 1, BackwardCut::kParts))};
+}
+
 template <class S>
 auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
-  const BackwardCut cut(shape_.groups, shape_.in, threads);
+  const BackwardCut cut = cut_for(threads);
   LinearAllocator allocator(region);
   Space s;
   const int64_t weights = static_cast<int64_t>(shape_.in) * shape_.out;
@@ -131,7 +142,7 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run,
       (2.0 * static_cast<double>(shape_.input.pixels()) * shape_.in +
        2.0 * outputs) *
           sizeof(S));
-  const BackwardCut cut(shape_.groups, shape_.in, run.thread_pool.size());
+  const BackwardCut cut = cut_for(run.thread_pool.size());
   const Space space = space_in(run.workspace, run.thread_pool.size());
   const int64_t step = int64_t{9} * shape_.in;
   pack_in_pieces(

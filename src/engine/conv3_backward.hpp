@@ -43,6 +43,7 @@ class Conv3Backward {
     A* weights = nullptr;  // sums of the part
   };
   Space space_in(std::byte* region, int threads) const;
+  BackwardCut cut_for(int threads) const;
   Task task_of(const Space& space, const BackwardCut& cut, int number,
                int thread) const;
   void direct(const Run<S>& run, const Task& task) const;

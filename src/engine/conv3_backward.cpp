@@ -1,5 +1,6 @@
 #include "conv3_backward.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 #include "weight_packing.hpp"
@@ -57,7 +58,7 @@ template <class S>
 BackwardCut Conv3Backward<S>::cut_for(int threads) const {
   constexpr int64_t kMostBytes = int64_t{4} << 20;
   const int64_t taps = shape_.winograd ? 16 : 9;
-  const auto sums = taps * shape_.in * shape_.out;
+  const int64_t sums = taps * shape_.in * shape_.out;
   const int64_t fit = kMostBytes / (sums * static_cast<int64_t>(sizeof(A)));
   return {shape_.groups, shape_.in, threads,
           static_cast<int>(std::clamp<int64_t>(fit, 1, BackwardCut::kParts))};
@@ -223,58 +224,72 @@ void Conv3Backward<S>::write_gradient(const Run<S>& run,
   });
 }
 
+// Of the rows of a band, those of one parity: all of them without a stride.
+template <class S>
+void Conv3Backward<S>::band_back(const Run<S>& run, const Task& task, int group,
+                                 int y, int rows) const {
+  const int stride = shape_.stride, height = shape_.input.height,
+            width = shape_.input.width;
+  const int64_t tap = static_cast<int64_t>(shape_.out) / shape_.pair *
+                      kOutputs;  // packed elements
+  for (int up = 0; up < stride; ++up)
+    for (int x = 0; x < stride; ++x) {
+      const int parity = up * stride + x;
+      const Class& c = classes_[static_cast<size_t>(parity)];
+      const Band band{shape_.group_images(group),
+                      (rows - up + stride - 1) / stride,
+                      (width - x + stride - 1) / stride};
+      if (band.rows == 0 || band.width == 0) continue;
+      run.kernels.conv3_band_back(
+          task.by_channels.units +
+              shape_.padded_output.at(0, y / stride, 0) * kBlock,
+          shape_.steps(shape_.padded_output), c.offsets.data(),
+          static_cast<int>(c.offsets.size()), band,
+          task.packed + c.first_tap * tap, 9 * tap, task.epilogue,
+          (static_cast<int64_t>(group) * shape_.group * height + y + up) *
+                  width +
+              x,
+          shape_.steps(shape_.input, stride), stride, task.y,
+          shape_.padded.at(0, y + up, x), shape_.steps(shape_.padded, stride));
+    }
+}
+
 template <class S>
 void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
   const int channels = task.epilogue.last - task.epilogue.first,
-            height = shape_.input.height;
-  // Output rows of one weight-gradient call.
-  const int band =
-      std::clamp(112 / shape_.output.width, 1, shape_.output.height);
+            height = shape_.input.height, stride = shape_.stride;
   const Panel<A> dy = shape_.pair == 1 ? task.by_channels : task.by_pixels;
-  const int64_t tap = static_cast<int64_t>(shape_.out) / shape_.pair *
-                      kOutputs;  // packed elements
   // [c / 16][ky][o / 8][kx][8][16]: a channel block's sums are contiguous.
   A* weights =
       task.weights + static_cast<int64_t>(task.epilogue.first) * 9 * shape_.out;
   std::fill_n(weights, static_cast<int64_t>(channels) * 9 * shape_.out, A(0));
+  const int band_rows = stride * shape_.band_rows();
   for (auto group = static_cast<int>(task.first_group); group < task.last_group;
-       ++group)
-    for (int i = 0; i < shape_.group_images(group); ++i) {
-      const int image = group * shape_.group + i;
-      fill_gradient(run, *task.dy, image, i, task.by_channels, task.by_pixels);
-      int summed = 0;  // output rows whose weight gradient is done
-      for (int y = 0; y < height; ++y) {
-        for (int x = 0; x < shape_.stride; ++x) {
-          const int phase = y % shape_.stride * shape_.stride + x;
-          const Class& c = classes_[static_cast<size_t>(phase)];
-          run.kernels.conv3_row_back(
-              task.by_channels.units +
-                  shape_.padded_output.at(i, y / shape_.stride, 0) * kBlock,
-              c.offsets.data(), static_cast<int>(c.offsets.size()),
-              (shape_.input.width - x + shape_.stride - 1) / shape_.stride,
-              task.packed + c.first_tap * tap, 9 * tap, task.epilogue,
-              (static_cast<int64_t>(image) * height + y) * shape_.input.width +
-                  x,
-              shape_.stride, task.y, shape_.padded.at(i, y, x));
-        }
-        // Output rows all of whose input rows are there.
-        const int ready = y + 1 == height
-                              ? shape_.output.height
-                              : (y + shape_.stride - 1) / shape_.stride;
-        if (ready - summed < band && y + 1 < height) continue;
-        const Panel<A> from{
-            task.y.units +
-                shape_.padded.at(i, shape_.stride * summed - 1, -1) * kBlock,
-            task.y.rows};
-        const Panel<A> d{
-            dy.units + shape_.padded_output.at(i, summed, 0) * kBlock, dy.rows};
-        run.kernels.conv3_weight_gradient(
-            from, shape_.padded.pitch(), shape_.stride, d,
-            shape_.padded_output.pitch(), ready - summed, shape_.output.width,
-            channels, shape_.out, weights);
-        summed = ready;
-      }
+       ++group) {
+    const int images = shape_.group_images(group);
+    for (int i = 0; i < images; ++i)
+      fill_gradient(run, *task.dy, group * shape_.group + i, i,
+                    task.by_channels, task.by_pixels);
+    int summed = 0;  // output rows whose weight gradient is done
+    for (int y = 0; y < height; y += band_rows) {
+      const int end = std::min(height, y + band_rows);
+      band_back(run, task, group, y, end - y);
+      // Output rows all of whose input rows are there.
+      const int ready =
+          end == height ? shape_.output.height : (end + stride - 2) / stride;
+      const Panel<A> from{
+          task.y.units + shape_.padded.at(0, stride * summed - 1, -1) * kBlock,
+          task.y.rows};
+      const Panel<A> d{
+          dy.units + shape_.padded_output.at(0, summed, 0) * kBlock, dy.rows};
+      run.kernels.conv3_weight_gradient(
+          from, shape_.steps(shape_.padded, stride), stride, d,
+          shape_.steps(shape_.padded_output),
+          {images, ready - summed, shape_.output.width}, channels, shape_.out,
+          weights);
+      summed = ready;
     }
+  }
 }
 
 template <class S>

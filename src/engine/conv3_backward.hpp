@@ -47,6 +47,8 @@ class Conv3Backward {
   Task task_of(const Space& space, const BackwardCut& cut, int number,
                int thread) const;
   void direct(const Run<S>& run, const Task& task) const;
+  void band_back(const Run<S>& run, const Task& task, int group, int y,
+                 int rows) const;
   void winograd(const Run<S>& run, const Task& task) const;
   void fill_gradient(const Run<S>& run, const GradientMap<S>& dy, int image,
                      int in_group, Panel<A> by_channels,

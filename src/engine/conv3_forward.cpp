@@ -4,9 +4,10 @@
 
 #include "weight_packing.hpp"
 
-// Rows of a padded image are filled just before they are read. Output row y of
+// Rows of padded images are filled just before they are read. Output row y of
 // a convolution of stride s reads input rows s*y - 1 .. s*y + 1, so by then
-// `filled` rows 0 .. s*y + 1 are there:
+// `filled` rows 0 .. s*y + 1 are there. Direct convolutions take a band of rows
+// at a time:
 //
 //     input   0 1 2 3 4 5 6 7        output y = 2, s = 1, reads 1 2 3:
 //               [ y ]                0 .. 3 are filled by then
@@ -205,25 +206,29 @@ void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
     if (run.training) space.sums.clear(part);
     const Moments moments = run.training ? space.sums.moments(part) : Moments{};
     shape_.clear_border(panel, shape_.padded, shape_.in / kBlock / shape_.pair);
+    const int band_rows = shape_.band_rows(), height = shape_.output.height;
     for (auto group = images.first + static_cast<int>(cut.begin(part));
-         group < images.first + cut.end(part); ++group)
-      for (int i = 0; i < shape_.group_images(group); ++i) {
-        const int image = group * shape_.group + i;
-        int filled = 0;
-        for (int y = 0; y < shape_.output.height; ++y) {
-          for (; filled < std::min(shape_.input.height, shape_.stride * y + 2);
-               ++filled)
-            fill_row(image, i, filled, panel);
-          const int64_t corner = shape_.padded.at(i, shape_.stride * y - 1, -1);
-          S* to =
-              out + (static_cast<int64_t>(image) * shape_.output.height + y) *
-                        shape_.output.width * pitch;
-          run.kernels.conv3_row(panel.units + corner * kBlock, offsets_.data(),
-                                static_cast<int>(offsets_.size()),
-                                shape_.output.width, shape_.stride,
-                                space.packed, shape_.out, to, pitch, moments);
-        }
+         group < images.first + cut.end(part); ++group) {
+      const int first = group * shape_.group,
+                count = run.training ? shape_.group_images(group) : 1;
+      int filled = 0;
+      for (int y = 0; y < height; y += band_rows) {
+        const int rows = std::min(band_rows, height - y);
+        for (; filled < std::min(shape_.input.height,
+                                 shape_.stride * (y + rows - 1) + 2);
+             ++filled)
+          for (int i = 0; i < count; ++i) fill_row(first + i, i, filled, panel);
+        const int64_t corner = shape_.padded.at(0, shape_.stride * y - 1, -1);
+        const int64_t to = (int64_t{first} * height + y) * shape_.output.width;
+        run.kernels.conv3_band(
+            panel.units + corner * kBlock,
+            shape_.steps(shape_.padded, shape_.stride), offsets_.data(),
+            static_cast<int>(offsets_.size()),
+            {count, rows, shape_.output.width}, shape_.stride, space.packed,
+            shape_.out, out + to * pitch, shape_.steps(shape_.output), pitch,
+            moments);
       }
+    }
   });
 }
 

@@ -23,6 +23,9 @@ namespace {
 // With more channels the 16 weight matrices of Winograd no longer stay in the
 // caches.
 constexpr int kMostWinogradChannels = 256;
+// Outputs for which a direct convolution reads its weights once: so many that
+// weights from beyond L2 keep up with the multiplications.
+constexpr int kBandPixels = 224;
 
 }  // namespace
 
@@ -46,16 +49,23 @@ Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name,
       tiles(((shape.width + 1) / 2) * ((shape.height + 1) / 2)) {
   assert(in % kOutputs == 0 && out % kOutputs == 0);
   assert(stride == 1 || stride == 2);
-  // Small maps go several to a panel, so that a Winograd chunk is full.
-  // Only training does that.
-  group = build.training ? std::clamp(kWinogradTiles / tiles, 1,
-                                      std::max(1, shape.images / 8))
-                         : 1;
+  // Small maps go several to a panel, so that a Winograd chunk or a band is
+  // full. Only training does that.
+  const int together = winograd ? kWinogradTiles / tiles
+                                : kBandPixels / (output.height * output.width);
+  group = build.training
+              ? std::clamp(together, 1, std::max(1, shape.images / 8))
+              : 1;
   groups = (shape.images + group - 1) / group;
   const int64_t at = build.parameters.parameter(name + ".weight");
   weight = static_cast<const A*>(build.parameters.values) + at;
   gradient = static_cast<A*>(build.parameters.gradients) + at;
   end = at + int64_t{9} * in * out;
+}
+
+template <class S>
+int Conv3Shape<S>::band_rows() const {
+  return std::clamp(kBandPixels / (output.width * group), 1, output.height);
 }
 
 template <class S>

@@ -23,6 +23,17 @@ struct Conv3Shape {
   int group_images(int group_number) const {
     return std::min(group, input.images - group_number * group);
   }
+  // Rows of outputs of each image of a group that direct convolutions compute
+  // at a time.
+  int band_rows() const;
+  // From pixel to pixel of such a band in a panel, or in the map.
+  static BandSteps steps(const PaddedImage& shape, int row_step = 1) {
+    return {shape.rows(), int64_t{row_step} * shape.pitch()};
+  }
+  static BandSteps steps(const MapShape& shape, int row_step = 1) {
+    return {int64_t{shape.height} * shape.width,
+            int64_t{row_step} * shape.width};
+  }
   // Zeroes the rows above and below each image of a panel, and the columns at
   // its sides.
   void clear_border(Panel<A> panel, const PaddedImage& shape, int blocks) const;

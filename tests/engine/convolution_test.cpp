@@ -19,6 +19,36 @@ std::vector<double> noise(size_t n, uint64_t stream) {
   return values;
 }
 
+template <class S>
+S stored(double value) {
+  if constexpr (sizeof(S) == 2)
+    return {to_bf16(static_cast<float>(value))};
+  else
+    return static_cast<S>(value);
+}
+template <class S>
+double value_of(S value) {
+  if constexpr (sizeof(S) == 2)
+    return from_bf16(value.bits);
+  else
+    return value;
+}
+
+template <class S>
+std::vector<S> all_stored(const std::vector<double>& from) {
+  std::vector<S> to;
+  to.reserve(from.size());
+  for (const double v : from) to.push_back(stored<S>(v));
+  return to;
+}
+template <class S>
+std::vector<double> values_of(const std::vector<S>& from) {
+  std::vector<double> to;
+  to.reserve(from.size());
+  for (const S v : from) to.push_back(value_of(v));
+  return to;
+}
+
 // Everything a convolution's forward and backward give.
 struct Outcome {
   std::vector<double> out, dx, dw, moments, sums;
@@ -109,17 +139,12 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x,
     std::vector<A> to(from.begin(), from.end());
     return to;
   };
-  const auto stored = [](const std::vector<double>& from) {
-    std::vector<S> to(from.size());
-    for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<S>(from[i]);
-    return to;
-  };
   const std::vector<A> own_scale = as(scale), own_shift = as(shift),
                        mean(static_cast<size_t>(p.in), A(0.25)),
                        twice(static_cast<size_t>(p.in), A(2)),
                        ones(static_cast<size_t>(p.out), A(1)),
                        zeros(static_cast<size_t>(p.out), A(0));
-  const std::vector<S> map = stored(x), gradient = stored(dy);
+  const std::vector<S> map = all_stored<S>(x), gradient = all_stored<S>(dy);
   std::vector<S> out(gradient.size()), dx(map.size());
   const FeatureMap<S> in{map.data(), p.in, p.in, own_scale.data(),
                          own_shift.data()};
@@ -147,18 +172,28 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x,
     compute(PointwiseConvolution<S>(
         *bed.build, "c", p.in, p.out, p.shape,
         p.stride == 1 ? Reading::kEach : Reading::kSecond));
-  r.out.assign(out.begin(), out.end());
-  r.dx.assign(dx.begin(), dx.end());
+  r.out = values_of(out);
+  r.dx = values_of(dx);
   r.dw.assign(bed.gradients.begin(), bed.gradients.end());
   return r;
 }
 
 const std::vector<Problem> kProblems = {
-    {1, 64, 32, 1, {3, 7, 5}},  {1, 32, 96, 1, {2, 20, 20}},
-    {1, 32, 64, 2, {2, 9, 8}},  {3, 64, 32, 1, {2, 9, 7}},
-    {3, 32, 64, 1, {9, 2, 2}},  {3, 32, 32, 1, {1, 17, 30}},
-    {3, 32, 32, 2, {2, 9, 10}}, {3, 64, 32, 2, {3, 7, 7}},
+    {1, 64, 32, 1, {3, 7, 5}},
+    {1, 32, 96, 1, {2, 20, 20}},
+    {1, 32, 64, 2, {2, 9, 8}},
+    {3, 64, 32, 1, {2, 9, 7}},
+    {3, 32, 64, 1, {9, 2, 2}},
+    {3, 32, 32, 1, {1, 17, 30}},
+    {3, 32, 32, 2, {2, 9, 10}},
+    {3, 64, 32, 2, {3, 7, 7}},
     {3, 32, 32, 1, {1, 1, 1}},
+    // Several images of a band, the last one alone; of two rows at once.
+    {3, 32, 32, 1, {17, 7, 7}},
+    {3, 32, 32, 2, {17, 7, 5}},
+    // Sums of weights' gradients that leave the caches.
+    {3, 256, 256, 1, {4, 2, 2}},
+    {1, 512, 256, 1, {3, 9, 9}},
 };
 
 }  // namespace
@@ -166,7 +201,7 @@ const std::vector<Problem> kProblems = {
 TEST_CASE(
     "convolutions of the engine are what their definition says, on every "
     "instruction set") {
-  for (const char* set : {"generic", "avx2", "avx512"}) {
+  for (const char* set : {"generic", "avx2", "avx512", ""}) {
     try {
       kernels<double>(set);
     } catch (const ConfigError&) {
@@ -179,9 +214,13 @@ TEST_CASE(
           if (winograd && (p.kernel == 1 || p.stride == 2)) continue;
           const MapShape o = p.stride == 1 ? p.shape : p.shape.halved();
           const auto in = static_cast<size_t>(p.in);
-          const auto x = noise(static_cast<size_t>(p.shape.pixels()) * in, 1),
+          // Exact in each type, so that all see the same ReLUs open.
+          const auto exact = [](size_t n, uint64_t stream) {
+            return values_of(all_stored<Bf16>(noise(n, stream)));
+          };
+          const auto x = exact(static_cast<size_t>(p.shape.pixels()) * in, 1),
                      scale = noise(in, 2), shift = noise(in, 3),
-                     dy = noise(static_cast<size_t>(o.pixels() * p.out), 4);
+                     dy = exact(static_cast<size_t>(o.pixels() * p.out), 4);
           std::vector<double> w;
           const Outcome found = by_engine<double>(p, x, scale, shift, dy, w,
                                                   threads, winograd, set);
@@ -201,26 +240,16 @@ TEST_CASE(
                                                   threads, winograd, set);
           CHECK(worst(single.out, expected.out) < 1e-5);
           CHECK(worst(single.dw, expected.dw) < 1e-4);
+          const Outcome half = by_engine<Bf16>(p, x, scale, shift, dy, w,
+                                               threads, winograd, set);
+          CHECK(worst(half.out, expected.out) < 2e-2);
+          CHECK(worst(half.dx, expected.dx) < 2e-2);
+          CHECK(worst(half.dw, expected.dw) < 2e-2);
         }
   }
 }
 
 namespace {
-
-template <class S>
-S stored(double value) {
-  if constexpr (sizeof(S) == 2)
-    return {to_bf16(static_cast<float>(value))};
-  else
-    return static_cast<S>(value);
-}
-template <class S>
-double value_of(S value) {
-  if constexpr (sizeof(S) == 2)
-    return from_bf16(value.bits);
-  else
-    return value;
-}
 
 // Behind its own BatchNorm and ReLU, as scoring leaves a 1x1 convolution; a 3x3
 // one reads such a map.
@@ -271,10 +300,7 @@ std::vector<double> scored(const Problem& p, const std::vector<double>& x,
                            next_shift.data(), range);
     });
   }
-  std::vector<double> values;
-  values.reserve(out.size());
-  for (const S v : out) values.push_back(value_of(v));
-  return values;
+  return values_of(out);
 }
 
 // All sizes of the last tile of a row and of a column, maps of less than one

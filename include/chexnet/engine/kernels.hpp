@@ -121,6 +121,18 @@ struct PaddedImage {
   }
 };
 
+// Rows that a direct convolution computes at a time, so that weights that do
+// not fit into L2 are read once for all of them: `rows` of each of `images`.
+struct Band {
+  int images = 1, rows = 1, width = 1;
+};
+// From image to image and from row to row of a band: in rows of a panel or in
+// pixels.
+struct BandSteps {
+  int64_t image = 0, row = 0;
+  int64_t at(int i, int y) const { return i * image + y * row; }
+};
+
 // Rows of memory the next tile will read, asked for while this one is
 // multiplied. `rows` = 0: none.
 struct NextRows {
@@ -196,26 +208,28 @@ struct Kernels {
                           NextRows also_next);
 
   // --- 3x3, padding 1, direct. `offsets` [blocks] lead from a pixel's upper
-  // left neighbor to each block of its sum. One row of `width` outputs,
-  // `stride` panel rows apart.
-  void (*conv3_row)(const A* corner, const int64_t* offsets, int blocks,
-                    int width, int stride, const A* weights, int outputs,
-                    S* out, int64_t out_pitch, Moments moments);
-  // Gradients of the epilogue's pixels first_pixel, first_pixel + stride, …,
-  // `count` of them, from panel rows `from`, from + 1, …; 32 outputs' weights
-  // are `weights_step` apart. `y` gets the normalized pixels at rows `at`, at +
+  // left neighbor to each block of its sum. The outputs of a band, `stride`
+  // panel rows apart; the first one's upper left neighbor is at `corner`.
+  void (*conv3_band)(const A* corner, BandSteps corner_steps,
+                     const int64_t* offsets, int blocks, Band band, int stride,
+                     const A* weights, int outputs, S* out, BandSteps out_steps,
+                     int64_t out_pitch, Moments moments);
+  // Gradients of the epilogue's pixels: of a band's row from `first_pixel`, +
+  // stride, …, from panel rows `from`, from + 1, …; 32 outputs' weights are
+  // `weights_step` apart. `y` gets the normalized pixels at rows `at`, at +
   // stride, …; its row i pairs pixels i and i + stride.
-  void (*conv3_row_back)(const A* from, const int64_t* offsets, int blocks,
-                         int count, const A* weights, int64_t weights_step,
-                         const GradientEpilogue<S>& epilogue,
-                         int64_t first_pixel, int stride, Panel<A> y,
-                         int64_t at);
-  // w[c / 16][ky][o / 8][kx][8][16] += over `rows` x `width` outputs, which are
-  // `dy_pitch` panel rows apart, those of y `stride` x `y_pitch`; y begins at
-  // the first output's upper left neighbor.
-  void (*conv3_weight_gradient)(Panel<A> y, int64_t y_pitch, int stride,
-                                Panel<A> dy, int64_t dy_pitch, int rows,
-                                int width, int channels, int outputs, A* w);
+  void (*conv3_band_back)(const A* from, BandSteps from_steps,
+                          const int64_t* offsets, int blocks, Band band,
+                          const A* weights, int64_t weights_step,
+                          const GradientEpilogue<S>& epilogue,
+                          int64_t first_pixel, BandSteps pixel_steps,
+                          int stride, Panel<A> y, int64_t at,
+                          BandSteps at_steps);
+  // w[c / 16][ky][o / 8][kx][8][16] += over the outputs of a band; those of y
+  // are `stride` apart, and y begins at the first output's upper left neighbor.
+  void (*conv3_weight_gradient)(Panel<A> y, BandSteps y_steps, int stride,
+                                Panel<A> dy, BandSteps dy_steps, Band band,
+                                int channels, int outputs, A* w);
 
   // --- 3x3 by Winograd F(2x2,3x3), not for bf16 pairs. Tiles of 2x2 outputs
   // are numbered along the image, then to the next image; a chunk has at

@@ -34,12 +34,14 @@ struct NoWork {
 };
 
 // out[r][32] = sum over blocks of `Block` units; row r's units are at a +
-// offsets[block] + r * Step.
+// offsets[block] + r * Step, but from row 7 on at a + offsets[block] + half +
+// (r - 7) * Step.
 template <class A, bool Pair, int Step, int Rows, class Work = NoWork,
           int Block = kBlock>
 __attribute__((noinline)) void multiply_tile(
     const A* __restrict a, const int64_t* __restrict offsets, int blocks,
-    const A* __restrict weights, A* __restrict out, const Work work = {}) {
+    const A* __restrict weights, A* __restrict out, const Work work = {},
+    int64_t half = int64_t{kHalfGroup} * Step) {
   constexpr int L = kLanes<A>;
   for (int column = 0; column < kOutputs; column += kTileVectors * L) {
     Vec<A> sum[Rows][kTileVectors] = {};
@@ -47,7 +49,7 @@ __attribute__((noinline)) void multiply_tile(
     for (int block = 0; block < blocks; ++block) {
       // Two bases keep the displacements of 14 rows within one byte.
       const A* __restrict p = a + offsets[block];
-      const A* __restrict q = p + kHalfGroup * Step;
+      const A* __restrict q = p + half;
 #pragma GCC unroll 4
       for (int k = 0; k < Block; ++k) {
         if (Work::kAny && k % 4 == 0 && column == 0) work(block, k / 4);
@@ -73,7 +75,7 @@ __attribute__((noinline)) void multiply_tile(
 
 template <class A>
 using MultiplyTile = void (*)(const A*, const int64_t*, int, const A*, A*,
-                              NoWork);
+                              NoWork, int64_t);
 
 template <class A, bool Pair, int Step, int Block, int... Rows>
 MultiplyTile<A> tile_of(int rows, std::integer_sequence<int, Rows...>) {
@@ -124,7 +126,19 @@ CHEXNET_INLINE void multiply_group(const A* a, const int64_t* offsets,
   for (int r = 0; r < rows; r += kTileRows)
     tile_of<A, Pair, Step, Block>(std::min(kTileRows, rows - r),
                                   std::make_integer_sequence<int, kTileRows>())(
-        a + r * Step, offsets, blocks, weights, out + r * kOutputs, {});
+        a + r * Step, offsets, blocks, weights, out + r * kOutputs, {},
+        int64_t{kHalfGroup} * Step);
+}
+
+// Two rows of a map, `apart`, of at most 7 pixels each: into out[0] .. and
+// out[7] .. . What the narrower ones leave is not to be used.
+constexpr bool kTwoRowsAtOnce = kTileRows == 2 * kHalfGroup;
+template <class A, bool Pair, int Step>
+CHEXNET_INLINE void multiply_two_rows(const A* a, int64_t apart,
+                                      const int64_t* offsets, int blocks,
+                                      const A* weights, A* out) {
+  multiply_tile<A, Pair, Step, 2 * kHalfGroup>(a, offsets, blocks, weights, out,
+                                               NoWork{}, apart);
 }
 
 // The same with work between the steps of the first rows.

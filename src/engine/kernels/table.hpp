@@ -30,8 +30,8 @@ Kernels<S> make_kernels(const char* name) {
   k.multiply_back = P::multiply_back;
   k.multiply_back_pooled = P::multiply_back_pooled;
   k.weight_gradient = P::weight_gradient;
-  k.conv3_row = C::row;
-  k.conv3_row_back = C::row_back;
+  k.conv3_band = C::band;
+  k.conv3_band_back = C::band_back;
   k.conv3_weight_gradient = C::weight_gradient;
   if constexpr (!Pair) {
     k.winograd_input = W::input;

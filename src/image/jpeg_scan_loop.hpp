@@ -130,16 +130,17 @@ inline bool take_blocks(const JpegTables& tables, ScanBits& position,
   return true;
 }
 
-template <int kSide>
+template <class Transform>
 bool decode_scan(const JpegTables& tables, const JpegScan& scan,
                  GrayImage& into) {
+  constexpr int kSide = Transform::kSide;
   constexpr int kTogether = 32;  // blocks that stay in the level-1 cache
   alignas(64) int16_t blocks[64 * kTogether + 64] = {};
   const uint8_t* const end = scan.bytes.data() + scan.bytes.size();
   ScanBits at{scan.bytes.data(), end + 8};
   at.refill();
   std::vector<uint8_t> below;  // of rows that the picture does not have
-  Transform<kSide> transform(scan.quantization);
+  Transform transform(scan.quantization);
   int dc = 0;
   for (int y = 0; y < scan.blocks_high; ++y) {
     std::array<uint8_t*, kSide> rows;
@@ -180,11 +181,11 @@ inline bool decode_jpeg_scan(const JpegTables& tables, const JpegScan& scan,
                              GrayImage& into) {
   switch (scan.side) {
     case 1:
-      return decode_scan<1>(tables, scan, into);
+      return decode_scan<DcTransform>(tables, scan, into);
     case 2:
-      return decode_scan<2>(tables, scan, into);
+      return decode_scan<Transform<TwoPoints>>(tables, scan, into);
     default:
-      return decode_scan<4>(tables, scan, into);
+      return decode_scan<Transform<FourPoints>>(tables, scan, into);
   }
 }
 

@@ -32,18 +32,16 @@ constexpr int fixed(double x) {
 // Weights of a line's eight coefficients in its output points, which are
 // symmetric: point k and its mirror are even + odd and even - odd.
 using Line = std::array<int, 8>;
-template <int kSide>
-struct Points;
-template <>
-struct Points<2> {
+struct TwoPoints {
+  static constexpr int kSide = 2;
   static constexpr int kShift = kFraction + 2;
   static constexpr std::array<Line, 1> kEven{{{4 << kFraction}}};
   static constexpr std::array<Line, 1> kOdd{
       {{0, fixed(3.624509785), 0, -fixed(1.272758580), 0, fixed(0.850430095), 0,
         -fixed(0.720959822)}}};
 };
-template <>
-struct Points<4> {
+struct FourPoints {
+  static constexpr int kSide = 4;
   static constexpr int kShift = kFraction + 1;
   static constexpr std::array<Line, 2> kEven{
       {{2 << kFraction, 0, fixed(1.847759065), 0, 0, 0, -fixed(0.765366865)},
@@ -57,13 +55,15 @@ struct Points<4> {
 
 // TurboJPEG's vectors hold 16 bits between the passes. Nothing there is larger
 // where coefficients are within this limit, by the sum of a point's weights
-// (19 of Points<4>). A picture's are below 1,311 and half a step.
+// (19 of FourPoints). A picture's are below 1,311 and half a step.
 constexpr int kMostCoefficient = 1700;
 
 // The first pass has the quantization in its weights.
-template <int kSide>
+template <class Of>
 class Transform {
  public:
+  static constexpr int kSide = Of::kSide;
+
   explicit Transform(const std::array<uint16_t, 64>& quantization) {
     for (size_t row = 0; row < 8; ++row) {
       for (size_t column = 0; column < 8; ++column) {
@@ -109,7 +109,6 @@ class Transform {
   }
 
  private:
-  using Of = Points<kSide>;
   static constexpr size_t kHalf = kSide / 2;
 
   static constexpr uint32_t weight(int number) {
@@ -167,10 +166,12 @@ class Transform {
   Shorts beyond_{};
 };
 
-template <>
-class Transform<1> {
+// To one pixel: of the DC coefficient alone.
+class DcTransform {
  public:
-  explicit Transform(const std::array<uint16_t, 64>& quantization)
+  static constexpr int kSide = 1;
+
+  explicit DcTransform(const std::array<uint16_t, 64>& quantization)
       : step_(quantization[0]) {}
   void operator()(const int16_t* block, const std::array<uint8_t*, 1>& rows) {
     const int dc = block[0] * step_;

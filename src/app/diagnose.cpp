@@ -62,7 +62,7 @@ void print(const StageMeasurement& measured, bool as_json) {
     return r > 0 ? fixed(r, 1) + " images/s per rank" : "-";
   };
   print(limit_of(rates),
-        {{"as configured (" + std::to_string(workers) + " workers)",
+        {{"as configured (" + counted(workers, "worker") + ")",
           shown(rates.whole)},
          {"reading, no preprocessing", shown(rates.read)},
          {"loading alone", shown(rates.load)},

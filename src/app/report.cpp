@@ -43,6 +43,20 @@ void keep_private(const std::vector<std::string>& runs) {
       umask(umask(0) | static_cast<mode_t>(kOthers));
 }
 
+// A folder of runs, as a sweep leaves it, stands for its runs.
+std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
+  std::vector<fs::path> runs;
+  std::error_code error;
+  for (const auto& folder : folders) {
+    if (fs::exists(fs::path(folder) / "results.json", error))
+      runs.emplace_back(folder);
+    else
+      for (auto& found : find_runs(folder, log_warning))
+        runs.push_back(std::move(found));
+  }
+  return runs;
+}
+
 int run(const Options& options) {
   if (!options.compare && options.runs.size() > 1)
     throw ConfigError("[report] " + std::to_string(options.runs.size()) +
@@ -53,8 +67,7 @@ int run(const Options& options) {
   prepare_own_output(page.string(), kHead);
   keep_private(options.runs);
   if (options.compare)
-    write_atomically(
-        page, comparison_html({options.runs.begin(), options.runs.end()}));
+    write_atomically(page, comparison_html(runs_below(options.runs)));
   else if (options.no_images || !options.out.empty())
     write_atomically(page,
                      report_html(folder, {.for_sharing = options.no_images}));
@@ -73,7 +86,8 @@ void add_report(CLI::App& app, Invocation& invocation) {
   command->add_option("runs", options->runs, "run folder")->required();
   auto* compare = command->add_flag(
       "--compare", options->compare,
-      "several runs on one page, each against the first on the same images");
+      "several runs, or a folder of runs, on one page, each against the first "
+      "on the same images");
   command
       ->add_option("--out", options->out,
                    "the page (default: report.html and model_card.md in the "

@@ -110,8 +110,9 @@ std::vector<ConfigOption> checkpoint_options() {
       },
       {
           MEMBER(checkpoint.best),
-          .help = "what makes a checkpoint the best: its AUROC or its loss on "
-                  "the validation split",
+          .help = "what makes a checkpoint the best on the validation split: "
+                  "its loss, or its mean AUROC, of findings with at least ten "
+                  "positives (of all where none has as many)",
       },
   };
 }

@@ -125,9 +125,11 @@ std::string_view trimmed(std::string_view text) {
 
 std::vector<std::string> list_lines(std::string_view text) {
   std::vector<std::string> lines;
+  const bool ends_by_nul = text.find('\0') != std::string_view::npos;
   while (!text.empty()) {
-    const auto end = text.find('\n');
-    const auto line = trimmed(text.substr(0, end));
+    const auto end = text.find(ends_by_nul ? '\0' : '\n');
+    auto line = text.substr(0, end);
+    if (!ends_by_nul) line = trimmed(line);
     if (!line.empty()) lines.emplace_back(line);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }

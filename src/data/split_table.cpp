@@ -1,10 +1,13 @@
 #include "chexnet/data/split_table.hpp"
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 
 namespace chexnet {
+
+namespace fs = std::filesystem;
 
 std::string splits_csv(const Manifest& manifest, const Splits& splits,
                        const PatientIds& ids) {
@@ -15,6 +18,18 @@ std::string splits_csv(const Manifest& manifest, const Splits& splits,
               csv_field(ids.written(manifest.patients[row])) + "," +
               split->name + "\n";
   return text;
+}
+
+namespace {
+
+fs::path sum_of(const fs::path& path) { return path.string() + ".sha256"; }
+
+}  // namespace
+
+void write_splits_csv(const fs::path& path, const std::string& table) {
+  write_atomically(sum_of(path),
+                   sha256_hex(table) + "  " + path.filename().string() + "\n");
+  write_atomically(path, table);
 }
 
 std::vector<SplitRow> read_splits_csv(const std::filesystem::path& path) {
@@ -34,6 +49,11 @@ std::vector<SplitRow> read_splits_csv(const std::filesystem::path& path) {
                     "of patients cannot be trusted");
   };
   if (!text.ends_with('\n')) refuse(csv.line(), "its end is cut off");
+  std::error_code error;
+  if (fs::exists(sum_of(path), error) &&
+      !read_text(sum_of(path)).starts_with(sha256_hex(text)))
+    refuse(csv.line(),
+           "is not the table that the run wrote (split.csv.sha256)");
   std::vector<SplitRow> rows;
   while (csv.next(fields)) {
     const bool is_row =

@@ -15,6 +15,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -153,6 +154,28 @@ std::string Source::shown(const std::string& text, size_t most) const {
   return out;
 }
 
+namespace {
+
+// PS3.5, 9.1: components of digits with dots between them, none with a leading
+// 0, 64 characters at most.
+bool is_uid(std::string_view text) {
+  if (text.empty() || text.size() > 64) return false;
+  bool begins = true, is_zero = false;
+  for (const char c : text) {
+    if (c == '.') {
+      if (begins) return false;
+      begins = true;
+      continue;
+    }
+    if (c < '0' || c > '9' || (!begins && is_zero)) return false;
+    is_zero = begins && c == '0';
+    begins = false;
+  }
+  return !begins;
+}
+
+}  // namespace
+
 Source read_source(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
@@ -171,11 +194,15 @@ Source read_source(const std::string& path) {
   source.instance = text_of(set, 0x0008, 0x0018);
   source.study = text_of(set, 0x0020, 0x000d);
   source.series = text_of(set, 0x0020, 0x000e);
-  if (source.sop_class.empty() || source.instance.empty() ||
-      source.study.empty() || source.series.empty())
-    throw DataError("[dicom] " + path +
-                    ": has no UIDs of study, series and instance, so nothing "
-                    "can refer to it. Hint: fetch it again from the archive");
+  for (const auto* uid :
+       {&source.sop_class, &source.instance, &source.study, &source.series})
+    if (!is_uid(*uid))
+      throw DataError(
+          "[dicom] " + path + ": " +
+          (uid->empty() ? "has no UIDs of study, series and instance"
+                        : "'" + printable(*uid) + "' is no UID") +
+          ", so nothing can refer to it. Hint: fetch it again from the "
+          "archive");
   for (const Shared& s : kShared) {
     const gdcm::Tag tag(s.group, s.element);
     const bool there = set.FindDataElement(tag) &&

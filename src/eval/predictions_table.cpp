@@ -26,7 +26,9 @@ class ScoreColumns {
   explicit ScoreColumns(const std::vector<std::string>& header)
       : plain_(header) {
     for (const auto& name : header)
-      named_.push_back(name.starts_with("prob:") ? name.substr(5) : "");
+      named_.push_back(name.starts_with("prob:") || name.starts_with("prob_")
+                           ? name.substr(5)
+                           : "");
   }
   std::vector<std::string> findings() const {
     std::vector<std::string> found;

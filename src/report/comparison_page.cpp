@@ -173,11 +173,20 @@ std::string paired(const Compared& first, const Compared& run) {
     return heading + html_paragraph(
                          "They were not scored on the same images, so only "
                          "the intervals above can be looked at.");
-  const Comparison found =
-      compare(predictions_of(run), predictions_of(first), {}, {});
+  const Predictions of_run = predictions_of(run),
+                    of_first = predictions_of(first);
+  for (const auto& [one, predictions] :
+       {std::pair(&run, &of_run), std::pair(&first, &of_first)})
+    if (!belongs_to(scored_columns(*predictions, {}), one->evaluation()))
+      return heading +
+             html_paragraph("predictions_" + one->split + ".csv of " +
+                            one->name +
+                            " was changed after the run: it is not what its "
+                            "figures are of, so nothing is compared.");
+  const Comparison found = compare(of_run, of_first, {}, {});
   HtmlTable table(
-      "Difference of the AUROCs on the same images (95 %), and "
-      "the p of no difference",
+      "Difference of the AUROCs on " + std::to_string(found.images) +
+          " images that both have scored (95 %), and the p of no difference",
       {"finding", "#positives", "#difference"});
   table.add({"mean", "", difference_text(found.mean_difference, found.mean_p)});
   for (const auto& f : found.findings)
@@ -186,6 +195,35 @@ std::string paired(const Compared& first, const Compared& run) {
          std::to_string(f.positives) + (f.few_positives() ? " (rough)" : ""),
          difference_text(f.difference, f.p)});
   return heading + table.html();
+}
+
+// Images a second by ranks, where they differ; else empty.
+std::string scaling(const std::vector<Compared>& runs) {
+  struct Rate {
+    std::string name;
+    double ranks, images_per_s;
+  };
+  std::vector<Rate> rates;
+  for (const auto& run : runs) {
+    const RunSummary summary = summarize_run(run.folder);
+    if (summary.ranks > 0 && summary.images_per_s > 0)
+      rates.push_back(
+          {run.name, static_cast<double>(summary.ranks), summary.images_per_s});
+  }
+  std::ranges::stable_sort(rates, {}, &Rate::ranks);
+  if (rates.empty() || rates.front().ranks == rates.back().ranks) return "";
+  HtmlTable table(
+      "Images a second at the end of training; efficiency: by rank, against "
+      "the fewest ranks",
+      {"run", "#ranks", "#images/s", "#speed-up", "#efficiency"});
+  const Rate& first = rates.front();
+  for (const auto& rate : rates) {
+    const double speed_up = rate.images_per_s / first.images_per_s;
+    table.add({rate.name, fixed(rate.ranks, 0), fixed(rate.images_per_s, 1),
+               fixed(speed_up, 2),
+               fixed(100 * speed_up * first.ranks / rate.ranks, 0) + " %"});
+  }
+  return html_section("scaling", "Scaling", table.html());
 }
 
 std::string courses(const std::vector<Compared>& runs) {
@@ -230,7 +268,7 @@ std::string comparison_html(const std::vector<fs::path>& folders) {
                        figures_by_run(runs)) +
           html_section("settings", "Settings that differ",
                        settings_that_differ(runs)) +
-          html_section("courses", "Validation", courses(runs)));
+          scaling(runs) + html_section("courses", "Validation", courses(runs)));
 }
 
 }  // namespace chexnet

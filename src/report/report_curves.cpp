@@ -6,7 +6,6 @@
 #include "chexnet/eval/auroc.hpp"
 #include "chexnet/eval/calibration_error.hpp"
 #include "chexnet/eval/predictions.hpp"
-#include "chexnet/eval/scored_columns.hpp"
 #include "page.hpp"
 #include "report_sections.hpp"
 #include "unit_plot.hpp"
@@ -124,10 +123,6 @@ std::string operating_section(const Json& evaluation) {
          table.html();
 }
 
-namespace {
-
-// Whether the table of predictions is the one that the figures are of: its
-// AUROCs are theirs.
 bool belongs_to(const ScoredColumns& scored, const Json& evaluation) {
   constexpr double kRounding = 1e-9;
   return std::ranges::all_of(scored.columns, [&](const auto& column) {
@@ -137,8 +132,6 @@ bool belongs_to(const ScoredColumns& scored, const Json& evaluation) {
     return !told || (found && std::abs(*told - *found) < kRounding);
   });
 }
-
-}  // namespace
 
 std::string curves_section(const std::filesystem::path& folder,
                            const Json& evaluation, const std::string& split) {

@@ -7,6 +7,7 @@
 #include "page.hpp"
 #include "report_sections.hpp"
 #include "run_examples.hpp"
+#include "significant.hpp"
 
 namespace chexnet {
 namespace {
@@ -30,10 +31,15 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
+// Small ones keep the digits in which they differ.
+std::string score_text(double value) {
+  return value < 0.01 ? significant(value, 2) : digits(value, 2);
+}
+
 std::string picture_html(const RunExample& example) {
   const std::string caption = shown(example.finding) + ", " + example.kind +
-                              ": score " + digits(example.probability, 2) +
-                              ", threshold " + digits(example.threshold, 2);
+                              ": score " + score_text(example.probability) +
+                              ", threshold " + score_text(example.threshold);
   return html_figure("<img alt=\"X-ray with heat map, " + xml_escaped(caption) +
                          "\" src=\"data:image/png;base64," +
                          base64(example.png) + "\">",

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "chexnet/core/json.hpp"
+#include "chexnet/eval/scored_columns.hpp"
 #include "report_values.hpp"
 
 namespace chexnet {
@@ -21,6 +22,9 @@ std::string data_section(const Json& results, const std::string& split);
 // All findings with all figures; published ones beside them.
 std::string figures_section(const Json& results, const std::string& split);
 std::string operating_section(const Json& evaluation);
+// Whether a table of predictions is the one that the figures are of: its
+// AUROCs are theirs.
+bool belongs_to(const ScoredColumns& scored, const Json& evaluation);
 // ROC, precision-recall and reliability, from the table of predictions.
 std::string curves_section(const std::filesystem::path& folder,
                            const Json& evaluation, const std::string& split);

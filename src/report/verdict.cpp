@@ -38,7 +38,9 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
   add("Fairly (AUROC surely above 0.7)", verdicts.fairly);
   add("Weakly (AUROC surely above 0.5)", verdicts.weakly);
   add("Not shown to be better than a coin", verdicts.not_shown);
-  add("Worse than a coin: are these labels right?", verdicts.worse);
+  add("Surely worse than a coin (AUROC below 0.5), so something is wrong with "
+      "the labels or the network",
+      verdicts.worse);
   add("Too few to judge, under ten images with it", verdicts.too_few);
   return sentences;
 }

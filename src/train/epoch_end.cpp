@@ -18,6 +18,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/eval/interval.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/rank_agreement.hpp"
@@ -81,7 +82,12 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   const Scores scores = score(result.predictions, config.eval.findings);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const bool by_loss = config.checkpoint.best == BestBy::kLoss;
-  const double value = by_loss ? -result.loss : scores.mean_auroc.value_or(nan);
+  // Two positives would choose by chance; where all findings are rare, all
+  // count.
+  const auto of_frequent = mean_auroc_with(scores, kFewPositives);
+  const double auroc =
+      (of_frequent ? of_frequent : scores.mean_auroc).value_or(nan);
+  const double value = by_loss ? -result.loss : auroc;
   const double before = by_loss ? -state_.best : state_.best;
   const bool is_best =
       !std::isnan(value) && (std::isnan(before) || value > before);
@@ -102,17 +108,16 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   std::map<std::string, double> by_finding;
   for (size_t k = 0; k < scores.findings.size(); ++k)
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
-  parts_.metrics->write(
-      "val", state_.step,
-      {{"epoch", state_.epoch},
-       {"damaged", static_cast<int64_t>(scores.damaged)},
-       {"loss", result.loss},
-       {"mean_auroc", scores.mean_auroc.value_or(nan)},
-       {"mean_auroc_10_positives", mean_auroc_with(scores, 10).value_or(nan)},
-       {"any_finding_auroc_mean_logit",
-        scores.any_finding_auroc_mean_logit.value_or(nan)},
-       {"best", std::string(is_best ? "yes" : "no")},
-       {"auroc", by_finding}});
+  parts_.metrics->write("val", state_.step,
+                        {{"epoch", state_.epoch},
+                         {"damaged", static_cast<int64_t>(scores.damaged)},
+                         {"loss", result.loss},
+                         {"mean_auroc", scores.mean_auroc.value_or(nan)},
+                         {"mean_auroc_10_positives", of_frequent.value_or(nan)},
+                         {"any_finding_auroc_mean_logit",
+                          scores.any_finding_auroc_mean_logit.value_or(nan)},
+                         {"best", std::string(is_best ? "yes" : "no")},
+                         {"auroc", by_finding}});
   show_distributions(parts_.metrics->tensorboard(), "val_scores", state_.step,
                      result.predictions);
   keep_decision_rules(result.predictions);

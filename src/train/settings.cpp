@@ -105,8 +105,8 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
        std::string(choice_name(config.model.arch)) + ", weights " + weights},
       {"precision", std::string(choice_name(run.network.options().precision)) +
                         (config.train.precision ? "" : " (auto)")},
-      {"global batch", std::to_string(run.decisions.batch) + " images on " +
-                           std::to_string(run.comm.size()) + " ranks"},
+      {"global batch", counted(run.decisions.batch, "image") + " on " +
+                           counted(run.comm.size(), "rank")},
       {"a BatchNorm sees",
        batchnorm_text(config, run.decisions.batch, run.comm.size())},
       {"loss", loss_text(config.train) +

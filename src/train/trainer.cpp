@@ -189,7 +189,7 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
     prometheus = std::make_unique<PrometheusFile>(run.config.run.prometheus,
                                                   run.folder.path());
   run.folder.claim(with_decisions(run.config, run.decisions));
-  write_atomically(list,
+  write_splits_csv(list,
                    splits_csv(run.dataset.manifest, run.dataset.splits, ids));
   auto metrics = std::make_unique<MetricsLog>(
       run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due});

@@ -59,12 +59,14 @@ os.mkdir('in')
 write('in/a.dcm', 'Müller^Zoë'.encode(), b'1.2.840.1.7')
 write('in/b.dcm', 'Müller^Zoë'.encode(), b'1.2.840.1.7', '1.2.3.5')
 write('in/c.dcm', b'Nobody', b'', instance='')
+write('in/e.dcm', b'Nobody', b'', instance='not a uid')
 open('in/d.dcm', 'wb').write(open('in/a.dcm', 'rb').read()[:900])
 PY
 cp "$phantom"/images/00000001_000.png in/
 check "a model" "$program" train "$small" --out run --set train.max_steps=4 2>log
 check "predict with reports and captures" "$program" predict run in --out scores.csv --dicom-sr sr --dicom-sc sc --heatmap-findings Mass,Effusion 2>log
 check "a file without UIDs has no report, and a warning" grep -q "c.dcm: has no UIDs of study, series and instance" log
+check "so has one whose UID is none" grep -q "e.dcm: 'not a uid' is no UID" log
 check "two reports, two captures of each file, nothing else" [ "$(ls -A sr | wc -l) $(ls -A sc | wc -l)" = "2 4" ]
 python3 - <<'PY' && echo "ok: patient, study and picture are those of the source" || fail=1
 import glob

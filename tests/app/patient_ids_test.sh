@@ -34,6 +34,10 @@ check "and with how many images" grep -qE "^$trained: (train|val|test) \([0-9]+ 
 "$program" evaluate run --manifest table.csv --images "$phantom/images" --format csv >/dev/null 2>log
 check "scoring the training's patients is found by their pseudonyms" grep -q "are of patients that the model was trained on" log
 
+cp -r run cut; sed 2d run/split.csv >cut/split.csv
+refused 3 "is not the table that the run wrote" patients cut "$trained"
+refused 3 "is not the table that the run wrote" evaluate cut --manifest table.csv --images "$phantom/images" --format csv
+check "sha256sum agrees with the run's own" sh -c 'cd run && sha256sum -c --quiet split.csv.sha256'
 awk -F, 'NR > 1 { print $2; exit }' run/split.csv >withdrawn.txt
 refused 3 "is a pseudonym, as split.csv may have it" train site.yaml --out no --set data.exclude=withdrawn.txt
 

@@ -43,7 +43,8 @@ check "files" predict "${files[@]}" --out files.csv
 check "a list" predict @list.txt --out list.csv
 check "a list by --list" predict --list list.txt --out listed.csv
 check "a list on stdin" predict - --out stdin.csv <list.txt
-for way in files list listed stdin; do check "$way: the same bytes" cmp folder.csv $way.csv; done
+tr '\n' '\0' <list.txt | predict - --out nul.csv
+for way in files list listed stdin nul; do check "$way: the same bytes" cmp folder.csv $way.csv; done
 tac list.txt | predict - --out back.csv
 check "rows stand in the order of naming" [ "$(tail -n +2 back.csv | tac)" = "$(tail -n +2 folder.csv)" ]
 check "what is named twice is one row" predict set set/a @list.txt --out twice.csv

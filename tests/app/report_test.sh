@@ -80,6 +80,23 @@ check "that page is whole" page "$scratch/both.html"
 check "it has what differs" grep -q "train.lr" "$scratch/both.html"
 check "and of paths their ends alone" eval 'grep -q "\[pictures\]" "$scratch/both.html" && ! grep -qF "$scratch" "$scratch/both.html"'
 check "and the difference image by image" grep -q "two minus one" "$scratch/both.html"
+cp -r "$scratch/two" "$scratch/changed"
+python3 - "$scratch/changed/predictions_test.csv" <<'PY'
+import csv, sys
+rows = list(csv.reader(open(sys.argv[1])))
+column = next(i for i, name in enumerate(rows[0]) if name.startswith("prob:"))
+for row in rows[1:]:
+    row[column] = str(1 - float(row[column]))
+csv.writer(open(sys.argv[1], "w"), lineterminator="\n").writerows(rows)
+PY
+check "a run whose table was changed" "$program" report --compare "$scratch/one" "$scratch/changed" --out "$scratch/changed.html"
+check "is not compared image by image" grep -q "predictions_test.csv of changed was changed after the run" "$scratch/changed.html"
+mkdir "$scratch/sweep" && cp -r "$scratch/one" "$scratch/two" "$scratch/sweep"
+sed -i 's/"ranks":1,/"ranks":2,/' "$scratch/sweep/two/metrics.jsonl"  # as if it had had two
+check "a folder of runs" "$program" report --compare "$scratch/sweep" --out "$scratch/sweep.html"
+check "stands for its runs" grep -q "two minus one" "$scratch/sweep.html"
+check "on other numbers of ranks scaling is shown" grep -q "speed-up" "$scratch/sweep.html"
+check "on one number it is not" bash -c '! grep -q "speed-up" "$0"' "$scratch/both.html"
 refused 2 "one run cannot be compared" report --compare "$scratch/one"
 refused 2 "one, or --compare" report "$scratch/one" "$scratch/two"
 mkdir "$scratch/empty"

@@ -100,6 +100,9 @@ TEST_CASE("what follows the quotes of a CSV field is not lost") {
 
 TEST_CASE("list files are read line by line") {
   CHECK(list_lines(" a \r\n\nb") == std::vector<std::string>{"a", "b"});
+  using namespace std::string_view_literals;
+  CHECK(list_lines(" a\0b\nc\0"sv) == std::vector<std::string>{" a", "b\nc"});
+  CHECK(list_lines("a\0b"sv) == std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("an atomic write leaves the whole file or none") {

@@ -90,6 +90,13 @@ TEST_CASE(
            *s.any_finding_auroc_mean_logit == 1));
     CHECK(images_text(s) == "3 of 4 images, 1 damaged");
   }
+  for (const char* name : {"prob:A", "prob_A"}) {
+    const auto table = read_predictions(
+        folder.write("n.csv",
+                     "image,label:A," + std::string(name) + "\nx,1,0.5\n"),
+        nullptr);
+    CHECK(table.findings == std::vector<std::string>{"A"});
+  }
   // Of anybody's table: no reason, or a row that is only half filled.
   const auto r = read_predictions(
       folder.write("q.csv", "image,label:A,prob:A\nx,1,0.5\ny,0,\n"), nullptr);

@@ -41,7 +41,8 @@ std::string csv_number(double value);
 // Trims blanks and carriage returns on both sides.
 std::string_view trimmed(std::string_view text);
 
-// The non-empty trimmed lines of a list file.
+// The non-empty trimmed lines of a list file. With a NUL in it, as `find
+// -print0` writes them, entries end by NULs and are taken as they are.
 std::vector<std::string> list_lines(std::string_view text);
 
 // Line (1-based) of the first byte that is not UTF-8; 0 when all of it is.

@@ -410,6 +410,8 @@ def dicom_lies(folder):
     (folder / 'sequences.dcm').write_bytes(dicom(b'c', b'1.2.5', more=(sequence + item) * 20_000))
     (folder / 'length_4_GB.dcm').write_bytes(
         dicom(b'd', b'1.2.6')[:-140] + struct.pack('<HH', 0x7fe0, 0x10) + b'OW' + bytes(2) + b'\xfe\xff\xff\xff')
+    attribute = struct.pack('<HH', 0x27, 0x10) + b'OB' + bytes(2) + struct.pack('<I', 0x4f4c0020)
+    (folder / 'attribute_1_GB.dcm').write_bytes(dicom(b'e', b'1.2.7').replace(struct.pack('<HH', 0x28, 2), attribute, 1))
 
 
 # Cases.

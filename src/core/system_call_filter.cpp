@@ -148,7 +148,7 @@ Filter starts_a_thread() {
   return rule;
 }
 
-// The first argument is one of these; otherwise EBADF, or EPERM for a signal.
+// The first argument is one of these; otherwise EBADF, or EPERM for a process.
 Filter first_is(std::initializer_list<int> values, uint32_t error) {
   Filter rule;
   load_argument(rule, 0);
@@ -176,6 +176,8 @@ Filter reading_only(int out) {
   const auto streams = {out, STDOUT_FILENO, STDERR_FILENO};
   of_call(filter, __NR_write, first_is(streams, EBADF));
   of_call(filter, __NR_writev, first_is(streams, EBADF));
+  // Its own limits: none of them goes above what was fixed before.
+  of_call(filter, __NR_prlimit64, first_is({0}, EPERM));
   of_call(filter, __NR_tgkill, first_is({::getpid()}, EPERM));  // abort()
   end_with(filter, SECCOMP_RET_ERRNO | ENOSYS);
   return filter;

@@ -1,5 +1,7 @@
 // A file is read twice: its attributes alone, which may refuse it, then with
-// its pixels.
+// its pixels. GDCM takes the memory for a value before it reads it, however
+// long the file says that it is: each time there is as much as a file of this
+// size, and a picture of this one, can need.
 #include "radiograph.hpp"
 
 #include <gdcmImageReader.h>
@@ -9,16 +11,34 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <new>
 #include <sstream>
 
 #include "attributes.hpp"
 #include "chexnet/core/error.hpp"
 #include "display.hpp"
+#include "memory_bound.hpp"
 
 namespace chexnet {
 namespace {
+
+// Of a file: its bytes as GDCM reads and copies them, and what it takes
+// besides.
+constexpr int64_t kCopiesOfFile = 4;
+constexpr int64_t kOtherBytes = int64_t{64} << 20;
+// Of a picture: stored values, their doubles, gray pixels.
+constexpr int64_t kBytesOfPixel = 32;
+// The thread of a decoder: its stack and what malloc reserves for it.
+constexpr int64_t kDecoderBytes = int64_t{256} << 20;
+
+struct Head {
+  Skip skip = Skip::kNone;
+  int64_t pixels = 0;
+  bool compressed = false;
+};
 
 [[noreturn]] void fail(const std::string& path, const std::string& what,
                        const char* hint) {
@@ -71,16 +91,16 @@ bool lateral(const std::string& view) {
          view == "RLO" || view == "LAT";
 }
 
-// Refused by its attributes alone, so before its pixels are taken into memory.
+// By its attributes alone, so before its pixels are taken into memory.
 // Skip::kNone: to be read.
-Skip look_at_attributes(const std::string& path, int64_t max_pixels) {
-  gdcm::Reader head;
-  head.SetFileName(path.c_str());
-  if (!head.ReadUpToTag(gdcm::Tag(0x7fe0, 0x0000))) {
-    if (!has_magic(path)) return Skip::kNotDicom;
+Head read_head(const std::string& path, int64_t max_pixels) {
+  gdcm::Reader reader;
+  reader.SetFileName(path.c_str());
+  if (!reader.ReadUpToTag(gdcm::Tag(0x7fe0, 0x0000))) {
+    if (!has_magic(path)) return {Skip::kNotDicom};
     fail(path, "is damaged", "fetch it again");
   }
-  const gdcm::DataSet& set = head.GetFile().GetDataSet();
+  const gdcm::DataSet& set = reader.GetFile().GetDataSet();
   const int64_t rows = short_of(set, 0x0028, 0x0010);
   const int64_t columns = short_of(set, 0x0028, 0x0011);
   if (rows < 1 || columns < 1)
@@ -92,12 +112,14 @@ Skip look_at_attributes(const std::string& path, int64_t max_pixels) {
          "raise --max-pixels if the file is to be trusted");
   double frames = 1;
   number_of(text_of(set, 0x0028, 0x0008), frames);
-  if (frames > 1) return Skip::kMultiFrame;
-  if (text_of(set, 0x0028, 0x0301) == "YES") return Skip::kBurnedIn;
-  if (lateral(text_of(set, 0x0018, 0x5101))) return Skip::kLateral;
+  if (frames > 1) return {Skip::kMultiFrame};
+  if (text_of(set, 0x0028, 0x0301) == "YES") return {Skip::kBurnedIn};
+  if (lateral(text_of(set, 0x0018, 0x5101))) return {Skip::kLateral};
   if (!text_of(set, 0x0028, 0x0004).starts_with("MONOCHROME"))
-    return Skip::kNotGray;
-  return Skip::kNone;
+    return {Skip::kNotGray};
+  return {
+      Skip::kNone, rows * columns,
+      reader.GetFile().GetHeader().GetDataSetTransferSyntax().IsEncapsulated()};
 }
 
 // GDCM's warnings go to a stream, also where it throws, while this lives.
@@ -140,32 +162,30 @@ void check_length(const std::string& path, const gdcm::Image& image,
     fail(path, "its pixels are cut off", "fetch it again");
 }
 
-}  // namespace
-
-const char* skip_name(Skip skip) {
-  switch (skip) {
-    case Skip::kNone:
-      return "none";
-    case Skip::kLateral:
-      return "lateral";
-    case Skip::kMultiFrame:
-      return "multi_frame";
-    case Skip::kBurnedIn:
-      return "burned_in_annotation";
-    case Skip::kNotGray:
-      return "not_gray";
-    case Skip::kNotDicom:
-      return "not_dicom";
+// `read`, with `bytes` of memory. GDCM tells that it got none as it tells of
+// any damage, so the reason is added here.
+template <class Read>
+auto within(int64_t bytes, const std::string& path, int64_t file_bytes,
+            const Read& read) {
+  const MemoryBound bound(bytes);
+  const auto fail_of_memory = [&] {
+    fail(path,
+         "asks for more memory than a file of " + std::to_string(file_bytes) +
+             " bytes can need",
+         "is it damaged? Fetch it again");
+  };
+  try {
+    return read();
+  } catch (const DataError&) {
+    if (bound.reached()) fail_of_memory();
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail_of_memory();
+    throw;
   }
-  return "";
 }
 
-Skip read_radiograph(const std::string& path, int64_t max_pixels,
-                     Radiograph& into) {
-  assert(max_pixels > 0);
-  const Skip skip = look_at_attributes(path, max_pixels);
-  if (skip != Skip::kNone) return skip;
-
+void read_picture(const std::string& path, Radiograph& into) {
   gdcm::ImageReader reader;
   read_whole_picture(path, reader);
   const gdcm::Image& image = reader.GetImage();
@@ -193,6 +213,43 @@ Skip read_radiograph(const std::string& path, int64_t max_pixels,
   into.pixels.resize(count);
   for (size_t i = 0; i < count; ++i)
     into.pixels[i] = static_cast<uint8_t>(std::lround(255 * values[i]));
+}
+
+}  // namespace
+
+const char* skip_name(Skip skip) {
+  switch (skip) {
+    case Skip::kNone:
+      return "none";
+    case Skip::kLateral:
+      return "lateral";
+    case Skip::kMultiFrame:
+      return "multi_frame";
+    case Skip::kBurnedIn:
+      return "burned_in_annotation";
+    case Skip::kNotGray:
+      return "not_gray";
+    case Skip::kNotDicom:
+      return "not_dicom";
+  }
+  return "";
+}
+
+Skip read_radiograph(const std::string& path, int64_t max_pixels,
+                     Radiograph& into) {
+  assert(max_pixels > 0);
+  std::error_code none;
+  const auto size = std::filesystem::file_size(path, none);
+  const int64_t file_bytes = none ? 0 : static_cast<int64_t>(size);
+  const int64_t bytes = kOtherBytes + kCopiesOfFile * file_bytes;
+  const Head head = within(bytes, path, file_bytes,
+                           [&] { return read_head(path, max_pixels); });
+  if (head.skip != Skip::kNone) return head.skip;
+  const int64_t decoder = head.compressed ? kDecoderBytes : 0;
+  within(bytes + decoder + kBytesOfPixel * head.pixels, path, file_bytes, [&] {
+    read_picture(path, into);
+    return true;
+  });
   return Skip::kNone;
 }
 

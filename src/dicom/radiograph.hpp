@@ -28,7 +28,9 @@ enum class Skip {
 };
 const char* skip_name(Skip skip);
 
-// DataError naming the file: damaged, no pixels, or more than `max_pixels`.
+// DataError naming the file: damaged, no pixels, more than `max_pixels`, or
+// lengths that ask for more memory than it can need. Sets a limit of the
+// process while it reads (memory_bound.hpp).
 Skip read_radiograph(const std::string& path, int64_t max_pixels,
                      Radiograph& into);
 

@@ -220,6 +220,31 @@ else
   echo "skipped: readers that are taken over (this GDCM has no assertions)"
 fi
 
+# A value that says it has 1.3 GB, in files of some hundred bytes: among the attributes, behind the pixels, and as the
+# pixels themselves.
+cat >>make.py <<'PY'
+os.makedirs('lies', exist_ok=True)
+long = lambda g, e, vr: struct.pack('<HH', g, e) + vr + b'\0\0' + struct.pack('<I', 0x4f4c0020)
+at = whole.index(struct.pack('<HH', 0x28, 2)); pixels = whole.index(struct.pack('<HH', 0x7fe0, 0x10))
+open('lies/a_attribute.dcm', 'wb').write(whole[:at] + long(0x27, 0x10, b'OB') + whole[at:])
+open('lies/b_behind.dcm', 'wb').write(whole + long(0xfffc, 0xfffc, b'OB') + bytes(16))
+open('lies/c_pixels.dcm', 'wb').write(whole[:pixels] + long(0x7fe0, 0x10, b'OW') + bytes(32))
+open('lies/d_sound.dcm', 'wb').write(whole)
+PY
+python3 make.py
+cp "$source_folder/tests/fuzz/regressions/dicom/value-of-gigabytes" lies/e_found.dcm
+python3 - "$converter" <<'PY' >most_kb
+import resource, subprocess, sys
+subprocess.run([sys.argv[1], 'lies', '--out', 'lies.out', '--ids', 'keep', '--json'], stdout=open('json', 'w'), stderr=open('err', 'w'))
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+PY
+check "values longer than their file are damage, each named with its reason, and the next file is read" test \
+  "$(counts) $(grep -c 'asks for more memory than a file of [0-9]* bytes can need. Hint: is it damaged' err)" = "1 4 4"
+case $(nm -D "$converter" 2>/dev/null) in
+  *__asan_*) echo "skipped: memory of a reader (under a sanitizer)" ;;
+  *) check "nor do they take memory ($(cat most_kb) KB)" test "$(cat most_kb)" -lt 200000 ;;
+esac
+
 mkdir late; mkfifo late/pipe; cp in/a_full_range.dcm late/
 timeout 60 "$converter" late/pipe late/a_full_range.dcm --out late.out --max-seconds 1 --json >json 2>err; rc=$?
 check "a file without an end costs its time and no more" test "$rc $(grep -c 'takes longer than 1 s' err)" = "0 1"

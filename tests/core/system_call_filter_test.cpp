@@ -102,6 +102,11 @@ TEST_CASE("other calls fail in a process that may only read") {
     return ::syscall(SYS_tgkill, ::getppid(), ::getppid(), 0) != 0 &&
            errno == EPERM;
   }));
+  CHECK(holds([](int) {
+    rlimit limit{};
+    return ::prlimit(::getppid(), RLIMIT_AS, nullptr, &limit) != 0 &&
+           errno == EPERM;
+  }));
 }
 
 TEST_CASE("a process that may only read has what reading needs") {
@@ -118,6 +123,11 @@ TEST_CASE("a process that may only read has what reading needs") {
     void* memory = std::malloc(size_t{64} << 20);
     std::free(memory);
     return memory != nullptr;
+  }));
+  CHECK(holds([](int) {
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_AS, &limit) == 0 &&
+           ::setrlimit(RLIMIT_AS, &limit) == 0;
   }));
   CHECK(holds([](int) {
     bool ran = false;

@@ -5,6 +5,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 #include "dicom/radiograph.hpp"
 #include "fuzz/memory_file.hpp"
@@ -26,6 +27,19 @@ extern "C" void __assert_fail(const char* what, const char* file, unsigned,
   }
   std::longjmp(behind_the_input, 1);
 }
+
+// What MemoryBound does, which has no effect under the sanitizers.
+void* operator new(size_t bytes) {
+  constexpr size_t kMost = size_t{64} << 20;
+  void* memory = bytes > kMost ? nullptr : std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new[](size_t bytes) { return operator new(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
 namespace chexnet::fuzz {
 namespace {

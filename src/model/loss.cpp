@@ -28,6 +28,12 @@ Value weighted_softplus(const Value& z, const Value& up, const Value& down) {
   return up * (at_least_0(-z) + small) + down * (at_least_0(z) + small);
 }
 
+// With s = sigmoid(z): d/dz of -up log s - down log(1 - s).
+template <class Value>
+Value slope(const Value& probability, const Value& up, const Value& down) {
+  return down * probability - up * (1 - probability);
+}
+
 struct Counts {
   double positives = 0, negatives = 0;
 };
@@ -40,6 +46,26 @@ Counts count(const Manifest& manifest, const Split& split, size_t finding) {
     if (label == 0) ++counts.negatives;
   }
   return counts;
+}
+
+// In double, with the C library's functions: LibTorch's exp differs in its last
+// bit between AVX2 and AVX-512, and what it adds up, in the order. The engine's
+// passes do not, so processors of both kinds end with the same weights.
+LossResult entry_by_entry(const at::Tensor& logits, const at::Tensor& up,
+                          const at::Tensor& down, double scale) {
+  const at::Tensor z = logits.contiguous(), plus = up.contiguous(),
+                   minus = down.contiguous();
+  at::Tensor dlogits = at::empty_like(z);
+  double sum = 0;
+  for (int64_t i = 0; i < z.numel(); ++i) {
+    const double logit = z.const_data_ptr<float>()[i];
+    const double u = plus.const_data_ptr<float>()[i],
+                 d = minus.const_data_ptr<float>()[i];
+    sum += weighted_softplus(logit, u, d);
+    dlogits.mutable_data_ptr<float>()[i] =
+        static_cast<float>(slope(1 / (1 + std::exp(-logit)), u, d) * scale);
+  }
+  return {at::scalar_tensor(sum, z.options()), dlogits};
 }
 
 }  // namespace
@@ -81,9 +107,7 @@ BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights,
                     .to(like.device(), c10::typeMetaToScalarType(like.dtype()))
                     .unsqueeze(0)) {}
 
-// With s = sigmoid(z): d/dz of -up log s - down log(1 - s) is
-// down s - up (1 - s). A label that is not known (NaN) has both weights 0, so
-// it counts in neither.
+// A label that is not known (NaN) has both weights 0, so it counts in neither.
 LossResult BinaryCrossEntropy::operator()(
     const at::Tensor& logits, const at::Tensor& labels, double scale,
     double entries, const at::Tensor& sample_weights) const {
@@ -93,10 +117,10 @@ LossResult BinaryCrossEntropy::operator()(
   if (sample_weights.defined()) mask = mask * sample_weights;
   const at::Tensor up = positive_ * y * mask;
   const at::Tensor down = negative_ * (1 - y) * mask;
+  if (logits.is_cpu() && logits.scalar_type() == at::kFloat)
+    return entry_by_entry(logits, up, down, scale / entries);
   const at::Tensor loss = weighted_softplus(logits, up, down);
-  const at::Tensor probability = at::sigmoid(logits);
-  return {loss.sum(),
-          (down * probability - up * (1 - probability)) * scale / entries};
+  return {loss.sum(), slope(at::sigmoid(logits), up, down) * scale / entries};
 }
 
 }  // namespace chexnet

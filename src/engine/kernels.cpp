@@ -1,9 +1,11 @@
 // Each set is compiled with compiler flags of its own (src/CMakeLists.txt) and
 // called only where the processor has its instructions. A later entry of the
 // list is a wider one, and the last is taken unless another is asked for by
-// name.
+// name, or by the variable of the environment that limits LibTorch's operators,
+// too: with it a processor computes as one without the wider sets would.
 #include "chexnet/engine/kernels.hpp"
 
+#include <cstdlib>
 #include <vector>
 
 #include "chexnet/core/error.hpp"
@@ -11,6 +13,8 @@
 
 namespace chexnet {
 namespace {
+
+constexpr const char* kLimitVariable = "ATEN_CPU_CAPABILITY";
 
 struct Available {
   std::string name;
@@ -42,8 +46,19 @@ std::vector<Available> available() {
   return list;
 }
 
-const KernelSet& chosen(const std::string& wanted) {
+// What the environment asks for; "" for nothing. Other processors than x86-64
+// have other names in it, and the engine one set.
+std::string limit() {
+#if defined(__x86_64__)
+  if (const char* value = std::getenv(kLimitVariable); value != nullptr)
+    return value == std::string("default") ? "generic" : value;
+#endif
+  return "";
+}
+
+const KernelSet& chosen(const std::string& asked) {
   static const std::vector<Available> list = available();
+  const std::string wanted = asked.empty() ? limit() : asked;
   if (wanted.empty()) return list.back().set;
   std::string known;
   for (const auto& entry : list) {
@@ -51,7 +66,10 @@ const KernelSet& chosen(const std::string& wanted) {
     known += (known.empty() ? "" : ", ") + entry.name;
   }
   throw ConfigError("[engine] no instruction set '" + wanted +
-                    "' on this processor. Hint: it has " + known);
+                    "' on this processor. Hint: it has " + known +
+                    (asked.empty() ? std::string("; ") + kLimitVariable +
+                                         " is default, avx2 or avx512"
+                                   : ""));
 }
 
 }  // namespace

@@ -95,13 +95,18 @@ TEST_CASE("the mpirun command") {
         "mpirun --mca orte_execute_quiet 1 --hostfile hosts --bind-to none "
         "--map-by ppr:2:node -x NIH "
         "-np 2 x 'it'\\''s'");
-  const char* const environment[] = {
-      "NIH=/d",        "PWD=/x",         "_=x",  "SLURM_JOB_ID=1",
-      "AWS_PROFILE=p", "OMPI_MCA_btl=x", nullptr};
+  const char* const environment[] = {"NIH=/d",
+                                     "PWD=/x",
+                                     "_=x",
+                                     "SLURM_JOB_ID=1",
+                                     "AWS_PROFILE=p",
+                                     "OMPI_MCA_btl=x",
+                                     "ATEN_CPU_CAPABILITY=avx2",
+                                     nullptr};
   CHECK(forwarded_variables(environment, {"NIH"}) ==
-        std::vector<std::string>{"AWS_PROFILE", "NIH"});
+        std::vector<std::string>{"ATEN_CPU_CAPABILITY", "AWS_PROFILE", "NIH"});
   CHECK(forwarded_variables(environment, {}) ==
-        std::vector<std::string>{"AWS_PROFILE"});
+        std::vector<std::string>{"ATEN_CPU_CAPABILITY", "AWS_PROFILE"});
 }
 
 TEST_CASE("the command of MPICH's mpirun has its own words") {

@@ -34,7 +34,7 @@ class Engine {
         nullptr;  // ranks that share batch statistics
     std::vector<double> mean = {0.485, 0.456, 0.406},
                         std = {0.229, 0.224, 0.225};
-    std::string instruction_set;  // "" = the best there is
+    std::string instruction_set;  // as kernels() takes it
   };
 
   virtual ~Engine() = default;

@@ -300,9 +300,10 @@ struct Kernels {
                     const GradientEpilogue<S>& epilogue);
 };
 
-// The table of the best instruction set this processor has. `wanted` limits it:
-// "generic", "avx2", "avx512" or "" for no limit. ConfigError: unknown, or not
-// of this processor.
+// The table of the best instruction set this processor has, or of the one asked
+// for: "generic", "avx2", "avx512", "avx512bf16". "": LibTorch's
+// ATEN_CPU_CAPABILITY decides (default, avx2, avx512), where it is set.
+// ConfigError: unknown, or not of this processor.
 template <class S>
 const Kernels<S>& kernels(const std::string& wanted = "");
 

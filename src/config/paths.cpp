@@ -16,7 +16,8 @@ std::string expanded_path(const std::string& text) {
        open = text.find("${", at)) {
     const auto close = text.find('}', open);
     if (close == std::string::npos)
-      throw ConfigError("'${' without '}' in '" + text + "'");
+      throw ConfigError("'${' without '}' in '" + text +
+                        "'. Hint: write ${NAME} or ${NAME:-default}");
     out += text.substr(at, open - at);
     const std::string inside = text.substr(open + 2, close - open - 2);
     const auto fallback = inside.find(":-");
@@ -36,7 +37,8 @@ std::string expanded_path(const std::string& text) {
   if (out != "~" && !out.starts_with("~/")) return out;
   const char* home = std::getenv("HOME");
   if (home == nullptr)
-    throw ConfigError("HOME is not set, so '~' has no meaning");
+    throw ConfigError(
+        "HOME is not set, so '~' has no meaning. Hint: write the path out");
   return home + out.substr(1);
 }
 

@@ -82,8 +82,10 @@ std::string element(unsigned group, unsigned number, const std::string& vr,
          (is_long ? little(0, 2) + little(size, 4) : little(size, 2)) + value;
 }
 
-// 4 x 4 pixels of 16 bits, with `more` elements of group 0028 before them.
-std::string file_of(const std::string& photometric, const std::string& more) {
+// 4 x 4 pixels of 16 bits, with elements of the groups before 0028 and of those
+// from there on.
+std::string file_of(const std::string& photometric, const std::string& more,
+                    const std::string& before = "") {
   const std::string sop = "1.2.840.10008.5.1.4.1.1.1";
   const std::string meta = element(2, 2, "UI", sop) +
                            element(2, 3, "UI", "1.2.3") +
@@ -93,7 +95,7 @@ std::string file_of(const std::string& photometric, const std::string& more) {
           element(2, 0, "UL", little(static_cast<unsigned>(meta.size()), 4)) +
           meta + element(8, 0x16, "UI", sop) + element(8, 0x18, "UI", "1.2.3") +
           element(0x10, 0x20, "LO", "Doe") + element(0x10, 0x40, "CS", "F") +
-          element(0x28, 2, "US", little(1, 2)) +
+          before + element(0x28, 2, "US", little(1, 2)) +
           element(0x28, 4, "CS", photometric) +
           element(0x28, 0x10, "US", little(4, 2)) +
           element(0x28, 0x11, "US", little(4, 2)) +
@@ -112,14 +114,29 @@ std::vector<std::string> seeds() {
       element(0x28, 0x3002, "US", little(4, 2) + little(0, 2) + little(8, 2)) +
       element(0x28, 0x3006, "OW",
               little(1, 2) + little(9, 2) + little(99, 2) + little(250, 2));
-  return {file_of("MONOCHROME2", ""),
-          file_of("MONOCHROME1", element(0x28, 0x1050, "DS", "2048") +
-                                     element(0x28, 0x1051, "DS", "4096") +
-                                     element(0x28, 0x1056, "CS", "SIGMOID")),
-          file_of("MONOCHROME2", element(0x28, 0x1052, "DS", "-1024") +
-                                     element(0x28, 0x1053, "DS", "2.5")),
-          file_of("MONOCHROME2", element(0x28, 0x3010, "SQ", lut)),
-          file_of("RGB", "")};
+  return {
+      file_of("MONOCHROME2", ""),
+      file_of("MONOCHROME1", element(0x28, 0x1050, "DS", "2048") +
+                                 element(0x28, 0x1051, "DS", "4096") +
+                                 element(0x28, 0x1056, "CS", "SIGMOID")),
+      file_of("MONOCHROME2", element(0x28, 0x1052, "DS", "-1024") +
+                                 element(0x28, 0x1053, "DS", "2.5")),
+      file_of("MONOCHROME2", element(0x28, 0x3010, "SQ", lut)),
+      file_of("MONOCHROME2", element(0x28, 0x3000, "SQ", lut)),
+      file_of("MONOCHROME2", element(0x28, 0x1050, "DS", "2048") +
+                                 element(0x28, 0x1051, "DS", "1") +
+                                 element(0x2050, 0x20, "CS", "INVERSE")),
+      file_of("MONOCHROME2", element(0x28, 0x1050, "DS", "2048\\100") +
+                                 element(0x28, 0x1051, "DS", "4096\\9") +
+                                 element(0x28, 0x1056, "CS", "LINEAR_EXACT")),
+      file_of("MONOCHROME2", element(0x28, 0x1052, "DS", "0") +
+                                 element(0x28, 0x1053, "DS", "1e308")),
+      file_of("MONOCHROME2", element(0x28, 0x301, "CS", "YES")),
+      file_of("MONOCHROME2", "", element(0x18, 0x5101, "CS", "LL")),
+      file_of("MONOCHROME2", element(0x28, 8, "IS", "3")),
+      file_of("MONOCHROME2", "").substr(0, 400),
+      file_of("MONOCHROME2", "").substr(0, 300),
+      file_of("RGB", "")};
 }
 
 const Registered kTarget{{"dicom", run, nullptr, seeds}};

@@ -25,7 +25,15 @@ std::vector<std::string> seeds() {
           "[1,3]<stdout>:" + head + "Ring 00 : 2 -> 3 via direct shared memory",
           head + "Channel 02 : 0 -> 9 [send] via NET/Socket/0(1)/Shared\n" +
               head + "Channel 00 : 0 -> 1 via CARRIER/pigeon",
-          head + "Channel 0 : 0 -> 1 via P2P/indirect/3[ab]/CE"};
+          head + "Channel 0 : 0 -> 1 via P2P/indirect/3[ab]/CE",
+          // One pair over several ways, of which the slowest counts.
+          head + "Channel 00 : 0 -> 1 via SHM/direct/direct\n" + head +
+              "Channel 01 : 0 -> 1 via NET/IB/0\n" + head +
+              "Channel 02 : 0 -> 1 via NET/IB/0/GDRDMA\n" + head +
+              "Channel 03 : 0 -> 1 via NET/OFI/0\n" + head +
+              "Channel 04 : 0 -> 1 via P2P/IPC\n" + head +
+              "Channel 05 : 0 -> 1 via NET/Socket/0",
+          head + "Channel 00 : 0 -> 1 via " + std::string(2048, 'a')};
 }
 
 const Registered kTarget{{"nccl_log", run, nullptr, seeds}};

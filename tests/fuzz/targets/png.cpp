@@ -38,7 +38,9 @@ std::vector<std::string> seeds() {
           file_of(2, 3, 2),
           file_of(8, 2, 15),
           file_of(8, 4, 10),
-          file_of(16, 6, 40)};
+          file_of(16, 6, 40),
+          std::string(128, '\0') + "DICM" + std::string(8, '\0'),
+          "RIFF" + std::string(4, '\0') + "WEBPVP8 "};
 }
 
 const Registered kTarget{{"png", check_picture, mend_chunks, seeds}};

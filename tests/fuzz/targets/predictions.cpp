@@ -44,6 +44,15 @@ void run(Bytes bytes) {
     return;
   check_shape(p);
   const Scores scores = score(p);
+  require(images_text(scores).ends_with(" images") ||
+              scores.damaged + scores.not_scored > 0,
+          "a table of sound rows says so");
+  accepted<ConfigError>([&] {
+    const auto asked =
+        scored_findings({p.findings.front(), "edema"}, p.findings);
+    require(score(p, asked).auroc.size() == asked.size(),
+            "what is asked for is scored");
+  });
   for (const auto& auroc : scores.auroc)
     require(!auroc || (*auroc >= 0 && *auroc <= 1), "an AUROC is in 0..1");
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -124,7 +125,7 @@ RowChoice::Condition RowChoice::parse(const std::string& text) {
   if (condition.sign == Sign::kEqual || condition.sign == Sign::kOther)
     return condition;
   const auto limit = parsed_number<double>(condition.values.front());
-  if (!limit || condition.values.size() > 1)
+  if (!limit || std::isnan(*limit) || condition.values.size() > 1)
     refuse(text, "compares with no number", usage);
   condition.number = *limit;
   return condition;

@@ -186,7 +186,8 @@ TEST_CASE("filters keep the rows that meet all conditions") {
   CHECK(holds(refused<ConfigError>(config),
               "names a column that no table has ('viev'). Hint: nearest are "
               "'view'"));
-  for (const char* wrong : {"view", "=PA", "age>old", "age<1|2", "view!PA"}) {
+  for (const char* wrong :
+       {"view", "=PA", "age>old", "age<1|2", "age>=nan", "view!PA"}) {
     config.filter = {wrong};
     CHECK(holds(refused<ConfigError>(config), "data.filter: '"));
   }

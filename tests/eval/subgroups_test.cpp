@@ -152,8 +152,8 @@ TEST_CASE("a column with too many values is refused") {
 }
 
 TEST_CASE("ages are named by bands") {
-  const std::vector<float> ages = {0, 17.9f, 18, 64, 65, 120, NAN, -1};
+  const std::vector<float> ages = {0, 17.9f, 18, 64, 65, 120, NAN, -1, 412};
   const std::vector<int> from = {18, 40, 65};
   CHECK(age_bands(ages, from) ==
-        Strings{"0-17", "0-17", "18-39", "40-64", "65+", "65+", "", ""});
+        Strings{"0-17", "0-17", "18-39", "40-64", "65+", "65+", "", "", ""});
 }

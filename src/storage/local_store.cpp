@@ -21,6 +21,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/storage/store.hpp"
 #include "folder_walk.hpp"
@@ -54,6 +55,11 @@ struct OpenFile {
 
 // False with errno set. Without blocking: a pipe would wait for whoever writes.
 bool open_regular(const std::string& path, OpenFile& file) {
+  if (path.find('\0') != std::string::npos)  // the system would cut it there
+    throw DataError(
+        "[files] " + printable(path) +
+        ": the name holds a NUL, which no file's does. Hint: a list "
+        "of find -print0 goes to predict as - or @FILE");
   file.fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   struct stat info {};
   const int rc =

@@ -138,6 +138,9 @@ TEST_CASE("a pipe, a device, a folder and a file of any size are no images") {
   fs::create_directory(folder / "folder.png");
   for (const char* name : {"pipe.png", "zero.png", "folder.png"})
     CHECK(error(name).find("is no regular file") != std::string::npos);
+  folder.write("cut.png", "x");
+  CHECK(error(std::string("cut.png\0b.png", 13)).find("holds a NUL") !=
+        std::string::npos);
   folder.write("huge.png", "");
   fs::resize_file(folder / "huge.png", kLargestWhole + 1);
   CHECK(error("huge.png").find("more than is read at once") !=

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "chexnet/core/plain_text.hpp"
+
 namespace chexnet {
 
 std::string aligned(const Rows& rows) {
@@ -26,7 +28,11 @@ bool is_number(const std::string& text) {
 }
 }  // namespace
 
-std::string columns(const std::vector<std::vector<std::string>>& lines) {
+// Cells may be names from a file.
+std::string columns(const std::vector<std::vector<std::string>>& cells) {
+  std::vector<std::vector<std::string>> lines = cells;
+  for (auto& line : lines)
+    for (auto& cell : line) cell = printable(cell);
   std::vector<size_t> widths;
   for (const auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()));

@@ -4,8 +4,10 @@
 #include <cassert>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 #include <utility>
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/plain_text.hpp"
@@ -140,6 +142,9 @@ std::string ImageScoreRows::csv(const ImageScore& image) const {
 
 std::string ImageScoreRows::json(const ImageScore& image) const {
   Json json = {{"image", image.image}};
+  // As text of JSON other bytes become U+FFFD, and two names may become one.
+  if (line_not_utf8(image.image) > 0)
+    json["image_hex"] = hex_text(std::as_bytes(std::span(image.image)));
   if (!image.error.empty()) {
     json["error"] = image.error;
     return json_text(json) + "\n";

@@ -1,6 +1,7 @@
 // patients: was this patient in the training of that network? The answer is in
 // the run's split.csv.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -46,6 +47,22 @@ PatientIds ids_of_run(const Options& options,
   return *ids;
 }
 
+// NIH's tables write one patient as 75 and as 00000075.
+constexpr size_t kMostDigits = 16;
+
+// Ids with the same number and another count of leading zeros; none for an id
+// that is no number.
+std::vector<std::string> other_spellings(const std::string& id) {
+  std::vector<std::string> ids;
+  if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos)
+    return ids;
+  const size_t begin = std::min(id.find_first_not_of('0'), id.size() - 1);
+  for (std::string other = id.substr(begin); other.size() <= kMostDigits;
+       other.insert(0, "0"))
+    if (other != id) ids.push_back(other);
+  return ids;
+}
+
 std::string sentence(const ImagesOfSplits& found) {
   if (found.empty()) return "not in this run";
   std::string text;
@@ -65,9 +82,19 @@ int run(const Options& options) {
   Json json = Json::array();
   for (const auto& patient : options.patients) {
     const ImagesOfSplits& found = known[ids.written(patient)];
+    Json same_number = Json::object();
+    std::string more;
+    for (const auto& other : other_spellings(patient)) {
+      const auto of_other = known.find(ids.written(other));
+      if (of_other == known.end()) continue;
+      same_number[other] = of_other->second;
+      more += "; but " + other + ": " + sentence(of_other->second);
+    }
     if (!options.json)
-      std::cout << printable(patient) << ": " << sentence(found) << "\n";
+      std::cout << printable(patient) << ": " << sentence(found) << more
+                << "\n";
     json.push_back({{"patient", patient}, {"images", found}});
+    if (!same_number.empty()) json.back()["same_number"] = same_number;
   }
   if (options.json) std::cout << json_text(json, 1) << "\n";
   return 0;

@@ -17,6 +17,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/run/eval_batch.hpp"
 #include "chexnet/run/input_set.hpp"
@@ -56,11 +57,17 @@ std::vector<double> thresholds_of(const ImageScoreRows& texts,
   return thresholds;
 }
 
-void say_model(const std::filesystem::path& file, const ModelCard& card) {
-  log_info("model " + file.string() +
-           (card.rules ? ""
-                       : ": probabilities alone, no yes or no, as it was not "
-                         "scored on validation"));
+void say_model(const std::filesystem::path& file, const ModelCard& card,
+               const std::string& rule) {
+  if (!card.rules)
+    return log_info("model " + file.string() +
+                    ": probabilities alone, no yes or no, as it was not "
+                    "scored on validation");
+  log_info("model " + file.string() + ": yes or no by its thresholds (" + rule +
+           "), chosen on " +
+           counted(static_cast<int64_t>(card.rules->images), "image") +
+           " of validation (SHA-256 " + card.rules->chosen_on.substr(0, 12) +
+           ")");
 }
 
 void say_end(const ImageScoresSummary& summary) {
@@ -208,7 +215,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   if (comm.rank() == 0) {
     keep_images(options, set);
     warn_of_weighted_loss(config);
-    say_model(file, card);
+    say_model(file, card, options.rule);
   }
   const LossWeights weights =
       loss_weights(LossWeighting::kNone, set.dataset.manifest, set.split);

@@ -32,8 +32,8 @@ std::string base64(std::string_view bytes) {
 }
 
 // Small ones keep the digits in which they differ.
-std::string score_text(double value) {
-  return value < 0.01 ? significant(value, 2) : digits(value, 2);
+std::string score_text(const std::optional<double>& value) {
+  return value && *value < 0.01 ? significant(*value, 2) : digits(value, 2);
 }
 
 std::string picture_html(const RunExample& example) {

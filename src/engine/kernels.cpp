@@ -5,6 +5,11 @@
 // too: with it a processor computes as one without the wider sets would.
 #include "chexnet/engine/kernels.hpp"
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 #include <cstdlib>
 #include <vector>
 
@@ -42,12 +47,22 @@ std::vector<Available> available() {
       avx512bf16_kernels(list.back().set);
     }
   }
+#elif defined(__aarch64__)
+  if ((getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0) {
+    list.push_back({"neonbf16", list.back().set});
+    neonbf16_kernels(list.back().set);
+  }
 #endif
   return list;
 }
 
+const std::vector<Available>& known_sets() {
+  static const std::vector<Available> list = available();
+  return list;
+}
+
 // What the environment asks for; "" for nothing. Other processors than x86-64
-// have other names in it, and the engine one set.
+// have other names in it.
 std::string limit() {
 #if defined(__x86_64__)
   if (const char* value = std::getenv(kLimitVariable); value != nullptr)
@@ -57,7 +72,7 @@ std::string limit() {
 }
 
 const KernelSet& chosen(const std::string& asked) {
-  static const std::vector<Available> list = available();
+  const std::vector<Available>& list = known_sets();
   const std::string wanted = asked.empty() ? limit() : asked;
   if (wanted.empty()) return list.back().set;
   std::string known;
@@ -73,6 +88,12 @@ const KernelSet& chosen(const std::string& asked) {
 }
 
 }  // namespace
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  for (const auto& entry : known_sets()) names.push_back(entry.name);
+  return names;
+}
 
 template <>
 const Kernels<float>& kernels<float>(const std::string& wanted) {

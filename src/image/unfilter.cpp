@@ -68,6 +68,8 @@ std::vector<UnfilterKernel> supported() {
     kernels.push_back({"avx2", unfilter_avx2});
   if (__builtin_cpu_supports("sse4.1"))
     kernels.push_back({"sse4.1", unfilter_sse41});
+#elif defined(__aarch64__)
+  kernels.push_back({"neon", unfilter_neon});
 #endif
   kernels.push_back({"plain", unfilter_plain});
   return kernels;

@@ -13,5 +13,6 @@ void unfilter_avx512bw(const uint8_t*, uint8_t*, size_t, int, int,
                        const uint8_t*);
 void unfilter_avx512vbmi(const uint8_t*, uint8_t*, size_t, int, int,
                          const uint8_t*);
+void unfilter_neon(const uint8_t*, uint8_t*, size_t, int, int, const uint8_t*);
 
 }  // namespace chexnet

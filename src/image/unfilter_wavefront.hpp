@@ -9,7 +9,9 @@
 // neighbor below; lane 0 takes the last lane of the second vector), masks.
 #pragma once
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 #include <cstddef>
 #include <cstdint>

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "chexnet/engine/storage.hpp"
 
@@ -300,9 +301,14 @@ struct Kernels {
                     const GradientEpilogue<S>& epilogue);
 };
 
-// The table of the best instruction set this processor has, or of the one asked
-// for: "generic", "avx2", "avx512", "avx512bf16". "": LibTorch's
-// ATEN_CPU_CAPABILITY decides (default, avx2, avx512), where it is set.
+// What this processor has, widest last: "generic", which is NEON on AArch64,
+// and of "avx2", "avx512", "avx512bf16" or "neonbf16" what applies. The last
+// two differ in bf16 alone.
+std::vector<std::string> instruction_sets();
+
+// The table of the instruction set `wanted`. "": the last one, but on x86-64
+// LibTorch's ATEN_CPU_CAPABILITY decides (default, avx2, avx512), where it is
+// set.
 // ConfigError: unknown, or not of this processor.
 template <class S>
 const Kernels<S>& kernels(const std::string& wanted = "");

@@ -106,7 +106,7 @@ struct Conv3 {
 
   // Three columns of the kernel at once: 3 x 8 sums of one vector of input
   // channels.
-  static constexpr int kRows = kVectorBytes == 64 ? 8 : 4;
+  static constexpr int kRows = kVectorRegisters == 32 ? 8 : 4;
   template <int Stride>
   static __attribute__((noinline)) void gradient_column(
       const A* __restrict y, BandSteps y_steps, const A* __restrict dy,

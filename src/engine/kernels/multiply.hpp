@@ -1,6 +1,6 @@
 // The multiply-accumulate loops all convolutions end in. Accumulators stay in
-// registers: 14 pixels x 32 outputs under AVX-512 (28 of 32 registers), 6 x 2
-// vectors elsewhere (12 of 16).
+// registers: 14 pixels x 2 vectors of outputs where there are 32 of them
+// (AVX-512, NEON), 6 x 2 elsewhere (12 of 16).
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace chexnet {
 namespace {
 
 constexpr int kGroup = 14;  // pixels an epilogue handles at once
-constexpr int kTileRows = kVectorBytes == 64 ? 14 : 6;
+constexpr int kTileRows = kVectorRegisters == 32 ? 14 : 6;
 constexpr int kTileVectors = 2;
 constexpr int kHalfGroup = 7;
 
@@ -22,6 +22,11 @@ CHEXNET_INLINE V multiply_add(V sum, V a, V b) {
 #if defined(__AVX512BF16__)
   if constexpr (Pair)
     return (V)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+  if constexpr (Pair)
+    return (V)vbfdotq_f32((float32x4_t)sum,
+                          vreinterpretq_bf16_f32((float32x4_t)a),
+                          vreinterpretq_bf16_f32((float32x4_t)b));
 #endif
   return a * b + sum;
 }
@@ -84,6 +89,12 @@ MultiplyTile<A> tile_of(int rows, std::integer_sequence<int, Rows...>) {
   return kTable[rows - 1];
 }
 
+#if defined(__aarch64__)
+#define CHEXNET_VECTOR_REGISTER "w"
+#else
+#define CHEXNET_VECTOR_REGISTER "v"
+#endif
+
 // What the registers can do at most, for comparison.
 // The compiler unrolls loops that count.
 template <class A, bool Pair>
@@ -94,9 +105,12 @@ double fma_loop(int rounds) {
   // otherwise make use.
 #pragma GCC unroll 28
   // NOLINTNEXTLINE(modernize-loop-convert)
-  for (int i = 0; i < kSums; ++i) asm volatile("" : "+v"(sums[i]));
+  for (int i = 0; i < kSums; ++i)
+    asm volatile("" : "+" CHEXNET_VECTOR_REGISTER(sums[i]));
   for (int r = 0; r < rounds; ++r) {
-    asm volatile("" : "+v"(factors[0]), "+v"(factors[1]));
+    asm volatile(""
+                 : "+" CHEXNET_VECTOR_REGISTER(factors[0]),
+                   "+" CHEXNET_VECTOR_REGISTER(factors[1]));
 #pragma GCC unroll 28
     // NOLINTNEXTLINE(modernize-loop-convert)
     for (int i = 0; i < kSums; ++i)
@@ -104,7 +118,8 @@ double fma_loop(int rounds) {
   }
 #pragma GCC unroll 28
   // NOLINTNEXTLINE(modernize-loop-convert)
-  for (int i = 0; i < kSums; ++i) asm volatile("" : : "v"(sums[i]));
+  for (int i = 0; i < kSums; ++i)
+    asm volatile("" : : CHEXNET_VECTOR_REGISTER(sums[i]));
   return 2.0 * kSums * kLanes<A> * (Pair ? 2 : 1) * rounds;
 }
 
@@ -196,7 +211,7 @@ class Prefetcher {
 
 // w[o][32] (+)= sum over n units of dy[u][o] * y[u][32], kGradientRows outputs
 // at once.
-constexpr int kGradientRows = kVectorBytes == 64 ? 8 : 4;
+constexpr int kGradientRows = kVectorRegisters == 32 ? 8 : 4;
 template <class A, bool Pair, bool Add>
 __attribute__((noinline)) void gradient_tile(const A* __restrict dy,
                                              const A* __restrict y0,

@@ -26,30 +26,32 @@ CHEXNET_INLINE Vec<A> get_by_channels(Panel<A> panel, int64_t p, int c) {
               c % kBlock);
 }
 
-#if defined(__AVX512BF16__)
-CHEXNET_INLINE __m512i pair_load(const float* p) {
-  return _mm512_loadu_si512(p);
+// Row i of a panel of pairs, from the unit of channel c on.
+CHEXNET_INLINE float* pairs_at(Panel<float> panel, int64_t i, int c) {
+  const int in_block = kLanes<float> == kBlock ? 0 : c % kBlock;
+  return panel.units + ((c / kBlock) * panel.rows + i) * kBlock + in_block;
 }
-CHEXNET_INLINE void pair_store(float* p, __m512i v) {
-  _mm512_storeu_si512(p, v);
+// A vector of units that hold pairs, as bits.
+CHEXNET_INLINE Vec<uint32_t> load_pairs(const float* p) {
+  Vec<uint32_t> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
 }
-#endif
+CHEXNET_INLINE void store_pairs(float* p, Vec<uint32_t> v) {
+  std::memcpy(p, &v, sizeof v);
+}
 
 // The same for a panel that feeds a weight gradient. Pairs: pixels (0, 1), (2,
 // 3), …; `rows` counts pixels, and pixels arrive in order.
 template <class S, bool Pair, class A = Accumulator<S>>
 CHEXNET_INLINE void put_by_pixels(Panel<A> panel, int64_t p, int c, Vec<A> v) {
-#if defined(__AVX512BF16__)
   if constexpr (Pair) {
-    const auto low = (__m512i)bf16_bits(v);
-    float* unit = panel.units + ((c / kBlock) * panel.rows + p / 2) * kBlock;
-    pair_store(unit, p % 2 == 0 ? low
-                                : _mm512_or_si512(pair_load(unit),
-                                                  _mm512_slli_epi32(low, 16)));
-    return;
+    const Vec<uint32_t> low = bf16_bits(v);
+    float* unit = pairs_at(panel, p / 2, c);
+    store_pairs(unit, p % 2 == 0 ? low : load_pairs(unit) | low << 16);
+  } else {
+    put_by_channels<S, false>(panel, p, c, v);
   }
-#endif
-  put_by_channels<S, false>(panel, p, c, v);
 }
 
 // The same in a padded image: unit i holds pixels (i, i + distance) for every
@@ -59,17 +61,15 @@ template <class S, bool Pair, class A = Accumulator<S>>
 CHEXNET_INLINE void put_in_row(Panel<A> panel, int64_t i, int c, Vec<A> v,
                                [[maybe_unused]] int distance,
                                [[maybe_unused]] bool first) {
-#if defined(__AVX512BF16__)
   if constexpr (Pair) {
-    const auto low = (__m512i)bf16_bits(v), high = _mm512_slli_epi32(low, 16);
-    float* unit = panel.units + ((c / kBlock) * panel.rows + i) * kBlock;
+    const Vec<uint32_t> low = bf16_bits(v), high = low << 16;
+    float* unit = pairs_at(panel, i, c);
     float* before = unit - distance * kBlock;
-    pair_store(unit, low);
-    pair_store(before, first ? high : _mm512_or_si512(pair_load(before), high));
-    return;
+    store_pairs(unit, low);
+    store_pairs(before, first ? high : load_pairs(before) | high);
+  } else {
+    put_by_channels<S, false>(panel, i, c, v);
   }
-#endif
-  put_by_channels<S, false>(panel, i, c, v);
 }
 
 }  // namespace

@@ -15,5 +15,6 @@ void generic_kernels(KernelSet& set);
 void avx2_kernels(KernelSet& set);
 void avx512_kernels(KernelSet& set);
 void avx512bf16_kernels(KernelSet& set);  // bf16 only
+void neonbf16_kernels(KernelSet& set);    // bf16 only
 
 }  // namespace chexnet

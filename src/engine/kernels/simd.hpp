@@ -6,6 +6,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include <cstdint>
@@ -22,6 +24,11 @@ constexpr int kVectorBytes = 64;
 constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
+#endif
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kVectorRegisters = 32;
+#else
+constexpr int kVectorRegisters = 16;
 #endif
 
 template <class A>
@@ -65,6 +72,9 @@ CHEXNET_INLINE Vec<uint32_t> bf16_bits(Vec<float> v) {
 #if defined(__AVX512BF16__)
   return (Vec<uint32_t>)_mm512_cvtepu16_epi32(
       (__m256i)_mm512_cvtneps_pbh((__m512)v));
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+  const auto halves = vreinterpret_u16_bf16(vcvt_bf16_f32((float32x4_t)v));
+  return (Vec<uint32_t>)vmovl_u16(halves);
 #else
   Vec<uint32_t> u;
   std::memcpy(&u, &v, sizeof u);

@@ -8,6 +8,7 @@
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #endif
 
 #include <cstdlib>
@@ -51,6 +52,14 @@ std::vector<Available> available() {
   if ((getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0) {
     list.push_back({"neonbf16", list.back().set});
     neonbf16_kernels(list.back().set);
+  }
+  // The size of SVE's registers is part of the set; others stay with NEON.
+  const int length = prctl(PR_SVE_GET_VL);
+  if ((getauxval(AT_HWCAP) & HWCAP_SVE) != 0 &&
+      (getauxval(AT_HWCAP2) & HWCAP2_SVEBF16) != 0 &&
+      (length & PR_SVE_VL_LEN_MASK) == 32) {
+    list.push_back({"sve256", {}});
+    sve256_kernels(list.back().set);
   }
 #endif
   return list;

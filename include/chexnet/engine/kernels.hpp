@@ -302,8 +302,9 @@ struct Kernels {
 };
 
 // What this processor has, widest last: "generic", which is NEON on AArch64,
-// and of "avx2", "avx512", "avx512bf16" or "neonbf16" what applies. The last
-// two differ in bf16 alone.
+// then of "avx2", "avx512" and "avx512bf16", or of "neonbf16" and "sve256",
+// what applies. "avx512bf16" and "neonbf16" differ from the set before them in
+// bf16 alone.
 std::vector<std::string> instruction_sets();
 
 // The table of the instruction set `wanted`. "": the last one, but on x86-64

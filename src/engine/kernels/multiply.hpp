@@ -1,6 +1,6 @@
 // The multiply-accumulate loops all convolutions end in. Accumulators stay in
 // registers: 14 pixels x 2 vectors of outputs where there are 32 of them
-// (AVX-512, NEON), 6 x 2 elsewhere (12 of 16).
+// (AVX-512, NEON, SVE), 6 x 2 elsewhere (12 of 16).
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,11 @@ CHEXNET_INLINE V multiply_add(V sum, V a, V b) {
 #if defined(__AVX512BF16__)
   if constexpr (Pair)
     return (V)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#elif defined(__ARM_FEATURE_SVE)
+  if constexpr (Pair)
+    return (V)svbfdot_f32((svfloat32_t)sum,
+                          svreinterpret_bf16_f32((svfloat32_t)a),
+                          svreinterpret_bf16_f32((svfloat32_t)b));
 #elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
   if constexpr (Pair)
     return (V)vbfdotq_f32((float32x4_t)sum,

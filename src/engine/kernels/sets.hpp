@@ -16,5 +16,6 @@ void avx2_kernels(KernelSet& set);
 void avx512_kernels(KernelSet& set);
 void avx512bf16_kernels(KernelSet& set);  // bf16 only
 void neonbf16_kernels(KernelSet& set);    // bf16 only
+void sve256_kernels(KernelSet& set);
 
 }  // namespace chexnet

@@ -1,13 +1,16 @@
 // One native vector of the instruction set this file is compiled for: 64 bytes
-// under AVX-512, 32 under AVX2, 16 otherwise (SSE2, NEON), by GCC's vector
-// extension. Everything here and in the kernels has internal linkage on
-// purpose: each instruction set compiles its own copy.
+// under AVX-512, 32 under AVX2 and SVE of that size, 16 otherwise (SSE2, NEON),
+// by GCC's vector extension. Everything here and in the kernels has internal
+// linkage on purpose: each instruction set compiles its own copy.
 #pragma once
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
+#if defined(__ARM_FEATURE_SVE)
+#include <arm_sve.h>
+#endif
 #endif
 
 #include <cstdint>
@@ -20,7 +23,7 @@ namespace {
 
 #if defined(__AVX512F__)
 constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) || defined(__ARM_FEATURE_SVE)
 constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
@@ -72,6 +75,9 @@ CHEXNET_INLINE Vec<uint32_t> bf16_bits(Vec<float> v) {
 #if defined(__AVX512BF16__)
   return (Vec<uint32_t>)_mm512_cvtepu16_epi32(
       (__m256i)_mm512_cvtneps_pbh((__m512)v));
+#elif defined(__ARM_FEATURE_SVE)
+  return (Vec<uint32_t>)svreinterpret_u32_bf16(
+      svcvt_bf16_f32_x(svptrue_b32(), (svfloat32_t)v));
 #elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
   const auto halves = vreinterpret_u16_bf16(vcvt_bf16_f32((float32x4_t)v));
   return (Vec<uint32_t>)vmovl_u16(halves);
@@ -89,6 +95,9 @@ CHEXNET_INLINE Vec<float> load(const Bf16* p) {
       _mm512_cvtepu16_epi32(
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))),
       16);
+#elif defined(__ARM_FEATURE_SVE)
+  return (Vec<float>)svlsl_n_u32_x(svptrue_b32(),
+                                   svld1uh_u32(svptrue_b32(), &p->bits), 16);
 #else
   using Half = uint16_t __attribute__((vector_size(kVectorBytes / 2)));
   Half half;
@@ -103,6 +112,8 @@ CHEXNET_INLINE void store(Bf16* p, Vec<float> v) {
 #if defined(__AVX512BF16__)
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                       (__m256i)_mm512_cvtneps_pbh((__m512)v));
+#elif defined(__ARM_FEATURE_SVE)
+  svst1h_u32(svptrue_b32(), &p->bits, (svuint32_t)bf16_bits(v));
 #else
   using Half = uint16_t __attribute__((vector_size(kVectorBytes / 2)));
   const Half half = __builtin_convertvector(bf16_bits(v), Half);

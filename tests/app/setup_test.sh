@@ -51,6 +51,16 @@ check "pinned wheels are taken from a folder" pinned folder --from "$scratch/ind
 check "and downloaded" pinned network
 check "to the same files" diff -r "$scratch/folder" "$scratch/network"
 check "the library is there" [ "$(cat "$scratch"/network/cuda13-*/lib/libtorch_cpu.so)" = "as it was pinned" ]
+# A machine of another architecture, which takes pins of its own.
+mkdir "$scratch/aarch64"
+printf '#!/bin/sh\necho aarch64\n' >"$scratch/aarch64/uname"
+chmod +x "$scratch/aarch64/uname"
+on_aarch64() { PATH=$scratch/aarch64:$PATH pinned "$@"; }
+check "AArch64 without pins is refused" eval '! on_aarch64 arm --from "$scratch/index"'
+check "and the pins are named" grep -q 'no wheels of cuda13-build-aarch64 are pinned' "$scratch/setup.txt"
+cp "$pins" "${pins%.txt}-aarch64.txt"
+check "with pins of its own it is set up" on_aarch64 arm --from "$scratch/index"
+check "by them" grep -q 'unpacking cuda13-build-aarch64' "$scratch/setup.txt"
 sed -i 's/as it was pinned/as it was Pinned/' "$scratch/index/nvidia_cuda_runtime-1.0-py3-none-any.whl"
 check "a wheel with another byte is refused from a folder" eval '! pinned bad-folder --from "$scratch/index" && nothing_in bad-folder'
 check "and the pin is named" grep -q 'is nvidia-cuda-runtime==1.0 (sha256 ' "$scratch/setup.txt"

@@ -10,11 +10,9 @@ Understands torchvision's own files, its legacy DenseNet keys (denselayer1.norm.
 CheXNet reproductions' "densenet121." prefix and "classifier.0". Files are read with weights_only: no code in them runs.
 """
 import json
+import os
 import re
 import sys
-
-import torch
-from safetensors.torch import save_file
 
 
 def renamed(key):
@@ -27,6 +25,13 @@ def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     source, out = sys.argv[1:3]
+    if not source.startswith("torchvision:") and not os.path.isfile(source):
+        sys.exit(f"convert_weights: {source}: no such file")
+    try:  # behind what needs neither
+        import torch
+        from safetensors.torch import save_file
+    except ImportError as e:
+        sys.exit(f"convert_weights: {e}. It needs a Python with torch and safetensors: pip install torch safetensors")
     metadata = {"format": "pt"}
     if len(sys.argv) == 4:
         metadata["chexnet"] = json.dumps({"findings": sys.argv[3].split(",")})

@@ -57,15 +57,18 @@ std::string points_table(const Json& evaluation) {
   std::string table =
       "\n## Operating points\n\nChosen on validation; an image is positive "
       "when "
-      "its score is at least the threshold.\n\n" +
+      "its score is at least the threshold. Rough: fewer than ten positives, "
+      "here or where it was chosen.\n\n" +
       head({"finding", "rule", "threshold", "sensitivity", "specificity",
             "PPV"});
   for (const auto& point : points) {
     const auto threshold = number(point, "threshold");
-    table += row({shown(text(point, "finding")), text(point, "rule"),
-                  threshold ? significant(*threshold, 3) : "-",
-                  share_text(point, "sensitivity"),
-                  share_text(point, "specificity"), share_text(point, "ppv")});
+    table +=
+        row({shown(text(point, "finding")) +
+                 (is_true(point, "few_positives") ? " (rough)" : ""),
+             text(point, "rule"), threshold ? significant(*threshold, 3) : "-",
+             share_text(point, "sensitivity"), share_text(point, "specificity"),
+             share_text(point, "ppv")});
   }
   return table;
 }

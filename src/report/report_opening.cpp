@@ -74,12 +74,27 @@ std::string what_it_is(const Json& results, const std::string& split) {
   return html_paragraph(story + what_of_patients(results));
 }
 
+// "over 14 findings, 4 of them with fewer than ten positives"
+std::string findings_in_mean(const Json& evaluation) {
+  int64_t all = 0, few = 0;
+  for (const auto& [name, figures] : member(evaluation, "findings").items()) {
+    if (!number(figures, "auroc") || name == "No Finding") continue;
+    ++all;
+    few += is_true(figures, "few_positives") ? 1 : 0;
+  }
+  return " over " + counted(all, "finding") +
+         (few > 0 ? ", " + std::to_string(few) +
+                        " of them with fewer than ten positives"
+                  : "");
+}
+
 std::string verdict_html(const Json& evaluation) {
   const auto mean = number(evaluation, "mean_auroc");
   std::string html =
       "<p>Mean AUROC <strong>" +
       with_interval(mean, interval(evaluation, "mean_auroc_interval"), 2) +
-      "</strong>; any finding against none " +
+      "</strong>" + findings_in_mean(evaluation) +
+      "; any finding against none " +
       with_interval(number(evaluation, "any_finding_auroc_mean_logit"),
                     interval(evaluation, "any_finding_interval"), 2) +
       ".</p>\n";

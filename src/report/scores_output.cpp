@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
@@ -57,7 +58,8 @@ Rows summary_rows(const SplitScores& result) {
   for (const auto& f : result.figures.findings)
     if (f.few_positives()) few.push_back(f.finding);
   if (!few.empty())
-    rows.emplace_back("rough: fewer than ten positives", listed(few));
+    rows.emplace_back("rough: fewer than ten positives",
+                      printable(listed(few)));
   return rows;
 }
 

@@ -47,6 +47,10 @@ tr '\n' '\0' <list.txt | predict - --out nul.csv
 for way in files list listed stdin nul; do check "$way: the same bytes" cmp folder.csv $way.csv; done
 tac list.txt | predict - --out back.csv
 check "rows stand in the order of naming" [ "$(tail -n +2 back.csv | tac)" = "$(tail -n +2 folder.csv)" ]
+mkdir bytes && cp "${files[0]}" $'bytes/\xff.png' && cp "${files[0]}" $'bytes/\xfe.png'
+predict bytes --json >bytes.json
+check "names that are no UTF-8 are told apart" [ "$(grep -oE '"image_hex":"[0-9a-f]+"' bytes.json | sort -u | wc -l)" = 2 ]
+check "the log says whose thresholds they are" grep -qE "^model .*: (yes or no by its thresholds|probabilities alone)" log
 check "what is named twice is one row" predict set set/a @list.txt --out twice.csv
 check "and nothing else changes" cmp folder.csv twice.csv
 tar cf all.tar --sort=name ./set && tar czf all.tar.gz --sort=name set

@@ -63,9 +63,9 @@ check "goes on with nothing changed" train "${lists[@]}" --set data.val_list="$s
 check "and keeps its best" [ "$(grep -c "scored otherwise" "$scratch/log")" = 0 ]
 check "nothing is called nan" [ "$(grep -cw nan "$scratch/log")" = 0 ]
 
-# Early stop: the first evaluation is the best, because the rate is 0; two epochs later it ends.
+# Early stop: the first evaluation is the best, because nothing changes, not even running statistics; two epochs later it ends.
 run=$scratch/early
-early=(--set train.max_steps=0 --set train.epochs=9 --set train.lr=0 --set train.early_stop_epochs=2 --set eval.splits=[] --set train.batch=200)
+early=(--set train.max_steps=0 --set train.epochs=9 --set train.lr=0 --set model.freeze_backbone=true --set train.early_stop_epochs=2 --set eval.splits=[] --set train.batch=200)
 check "an early stop" train "${early[@]}"
 check "counts epochs, also those a step jumps over" says "early stop: no better checkpoint in"
 steps=$(events train)
@@ -119,6 +119,12 @@ check "a run that stops (exit $rc)" [ $rc = 75 ]
 rc=0; train --set data.images=["$scratch/gone"] --resume auto || rc=$?
 check "the data are gone (exit $rc)" [ $rc != 0 ]
 check "status says that it failed, and of what" grep -q "failed .*gone.*(exit $rc)" <<<"$(status)"
+# What files of others say is not obeyed by a terminal; a patient is found however the number is written.
+printf 'image,label:A\033[31m,prob:A\033[31m\nx,1,0.5\ny,0,0.4\n' >"$scratch/escape.csv"
+"$program" evaluate --predictions "$scratch/escape.csv" --resamples 10 >"$scratch/said" 2>"$scratch/log"
+check "an escape in a column's name is shown, not sent" bash -c 'grep -qF "A\x1b[31m" "$0" && ! grep -q $(printf "\033") "$0"' "$scratch/said"
+patient=$(awk -F, 'NR == 2 { print $2 }' "$scratch/ended/split.csv")
+check "patient 000$patient is $patient, and it is said so" bash -c "'$program' patients '$scratch/ended' '000$patient' | grep -q '^000$patient: not in this run; but $patient: '"
 run=$scratch/killed
 "$program" train "$small" --set train.max_steps=100000 --out "$run" 2>"$scratch/log" & job=$!
 for _ in $(seq 600); do grep -q '"event":"train"' "$run/metrics.jsonl" 2>/dev/null && break; sleep 0.05; done

@@ -115,7 +115,7 @@ inline bool take_blocks(const JpegTables& tables, ScanBits& position,
   const auto step = [&] { return take_entry(entry, tables, at, place); };
   while (place.block < end) {
     at.refill();
-    if (place.block + 64 * kLookups <= end) {
+    if (place.block + ptrdiff_t{64} * kLookups <= end) {
       if (step() && step() && step() && step()) [[likely]]
         continue;
     } else if (step()) {
@@ -155,7 +155,7 @@ bool decode_scan(const JpegTables& tables, const JpegScan& scan,
     }
     for (int x = 0; x < scan.blocks_wide; x += kTogether) {
       const int number = std::min(kTogether, scan.blocks_wide - x);
-      int16_t* const behind = blocks + 64 * number;
+      int16_t* const behind = blocks + ptrdiff_t{64} * number;
       if (!take_blocks(tables, at, blocks, behind)) return false;
       // A loop of its own: a vector that is read right behind the store of one
       // of its numbers waits for it.

@@ -44,7 +44,8 @@ struct Conv3 {
     for (int o = 0; o < outputs; o += kOutputs) {
       const A* w = weights + static_cast<int64_t>(o) * blocks * kBlock;
       each_group(band, [&](int i, int h, int x, int n, bool two) {
-        const A* a = corner + (corner_steps.at(i, h) + x * stride) * kBlock;
+        const A* a =
+            corner + (corner_steps.at(i, h) + int64_t{x} * stride) * kBlock;
         if (stride == 1)
           multiply_rows<kBlock>(a, corner_steps.row, two, offsets, blocks, w, n,
                                 group);
@@ -85,7 +86,7 @@ struct Conv3 {
         for (int r = 0; r < rows; ++r)
           back_row(group + r * kHalfGroup * kOutputs, n, epilogue, o,
                    pixel_of(r), stride, y,
-                   at + at_steps.at(i, h + r) + x * stride, x == 0);
+                   at + at_steps.at(i, h + r) + int64_t{x} * stride, x == 0);
       });
   }
   static CHEXNET_INLINE void back_row(const A* group, int n,
@@ -95,11 +96,11 @@ struct Conv3 {
     for (int c = 0; c < kOutputs; c += L) {
       EpilogueLane<S> lane(epilogue, o + c);
       for (int p = 0; p < n; ++p)
-        put_in_row<S, Pair>(
-            y, at + p * stride, o + c - epilogue.first,
-            lane.template pass<AccumulateMode::kStore>(
-                epilogue, pixel + p * stride, load(group + p * kOutputs + c)),
-            stride, first && p == 0);
+        put_in_row<S, Pair>(y, at + int64_t{p} * stride, o + c - epilogue.first,
+                            lane.template pass<AccumulateMode::kStore>(
+                                epilogue, pixel + int64_t{p} * stride,
+                                load(group + p * kOutputs + c)),
+                            stride, first && p == 0);
       lane.finish(epilogue, o + c);
     }
   }

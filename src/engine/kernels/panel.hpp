@@ -64,7 +64,7 @@ CHEXNET_INLINE void put_in_row(Panel<A> panel, int64_t i, int c, Vec<A> v,
   if constexpr (Pair) {
     const Vec<uint32_t> low = bf16_bits(v), high = low << 16;
     float* unit = pairs_at(panel, i, c);
-    float* before = unit - distance * kBlock;
+    float* before = unit - int64_t{distance} * kBlock;
     store_pairs(unit, low);
     store_pairs(before, first ? high : load_pairs(before) | high);
   } else {

@@ -106,7 +106,7 @@ TEST_CASE(
   int64_t rounded = 0;
   for (int64_t i = 0; i < kRows; ++i)
     for (int64_t k = 0; k < kFindings; ++k) {
-      const double z = logits[i][k].item<double>();
+      const auto z = logits[i][k].item<double>();
       const bool positive = labels[i][k].item<float>() == 1;
       const auto finding = static_cast<size_t>(k);
       const double s = 1 / (1 + std::exp(-z));

@@ -19,6 +19,7 @@ std::jmp_buf behind_the_input;
 }  // namespace
 
 // In place of the C library's, for this program.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" void __assert_fail(const char* what, const char* file, unsigned,
                               const char*) noexcept {
   if (std::string_view(file).find("gdcm") == std::string_view::npos) {

@@ -119,8 +119,15 @@ LossResult BinaryCrossEntropy::operator()(
   const at::Tensor down = negative_ * (1 - y) * mask;
   if (logits.is_cpu() && logits.scalar_type() == at::kFloat)
     return entry_by_entry(logits, up, down, scale / entries);
-  const at::Tensor loss = weighted_softplus(logits, up, down);
-  return {loss.sum(), slope(at::sigmoid(logits), up, down) * scale / entries};
+  // On a GPU in double as well, so that it can be compared with the CPU.
+  const auto type = logits.scalar_type();
+  const auto wide = [type](const at::Tensor& values) {
+    return type == at::kFloat ? values.to(at::kDouble) : values;
+  };
+  const at::Tensor z = wide(logits), u = wide(up), d = wide(down);
+  const at::Tensor loss = weighted_softplus(z, u, d).sum();
+  const at::Tensor dlogits = slope(at::sigmoid(z), u, d) * scale / entries;
+  return {loss.to(type), dlogits.to(type)};
 }
 
 }  // namespace chexnet

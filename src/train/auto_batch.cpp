@@ -159,6 +159,19 @@ int64_t largest_step(const MeasureStep& measure, double budget, int64_t most) {
   return kSmall;
 }
 
+int64_t images_that_fit(const Config& config, Network& network,
+                        CudaLibrary& cuda, int64_t most) {
+  DeviceDeadline deadline(network.options().device, config.launch.timeout_s,
+                          "a step that is measured");
+  cuda.restart_peak();
+  const double budget = kShare * static_cast<double>(cuda.free_bytes());
+  return largest_step(
+      [&](int64_t images) {
+        return bytes_of_step(network, cuda, deadline, images, config.data.crop);
+      },
+      budget, most);
+}
+
 int64_t auto_batch(const Config& config, Network& network, Communicator& comm,
                    const BatchLimits& limits) {
   assert(limits.images > 0);

@@ -58,6 +58,32 @@ std::string remedy_of(const std::string& cause) {
          "and train.engine choose other operators";
 }
 
+// The same batch in the fewest parts of at most `most` images.
+std::string in_parts(const FullStep& step, int64_t most) {
+  int64_t parts = (step.images + most - 1) / most;
+  while (step.images % parts != 0) ++parts;
+  return "train.accumulate=" + std::to_string(parts) +
+         " computes the same batch in parts of " +
+         counted(step.images / parts, "image");
+}
+
+std::string smaller_step(const TrainConfig& config, const FullStep& step,
+                         int64_t at_once) {
+  const std::string one_image =
+      "a smaller data.crop, or another process is on this GPU (nvidia-smi)";
+  if (at_once <= 1 || step.fitting == 0) return one_image;
+  if (step.fitting && *step.fitting < at_once) {
+    const int64_t batch = *step.fitting * config.accumulate * step.ranks;
+    return counted(*step.fitting, "image") +
+           " at once fit: train.batch=" + std::to_string(batch) + ", or " +
+           in_parts(step, *step.fitting);
+  }
+  return in_parts(step, at_once / 2) + "; " +
+         (config.batch ? "train.batch=auto finds the largest that fits"
+                       : "auto came too close to the limit: name a smaller "
+                         "train.batch");
+}
+
 }  // namespace
 
 std::string library_error_text(const c10::Error& error) {
@@ -71,29 +97,16 @@ std::string library_error_text(const c10::Error& error) {
 }
 
 std::string out_of_memory_text(const c10::OutOfMemoryError& error,
-                               const TrainConfig& config, int64_t batch,
-                               int64_t images) {
-  assert(images > 0 && config.accumulate > 0);
-  const int64_t at_once = images / config.accumulate;
-  std::string text =
-      "[memory] " + host_name() + ": the GPU has no room for a step of " +
-      counted(at_once, "image") + " (train.batch=" + std::to_string(batch) +
-      ", train.accumulate=" + std::to_string(config.accumulate) +
-      "): " + cause_of(error) + ". Hint: ";
-  const std::string smaller =
-      config.batch ? "train.batch=auto finds the largest that fits"
-                   : "auto came too close to the limit: name a smaller "
-                     "train.batch";
-  if (at_once % 2 == 0)
-    text += "train.accumulate=" + std::to_string(2 * config.accumulate) +
-            " computes the same batch in smaller parts; " + smaller;
-  else if (at_once > 1)
-    text += smaller;
-  else
-    text +=
-        "a smaller data.crop, or another process is on this GPU "
-        "(nvidia-smi)";
-  return text;
+                               const TrainConfig& config,
+                               const FullStep& step) {
+  assert(step.images > 0 && config.accumulate > 0);
+  const int64_t at_once = step.images / config.accumulate;
+  return "[memory] " + host_name() + ": the GPU has no room for a step of " +
+         counted(at_once, "image") +
+         " (train.batch=" + std::to_string(step.batch) +
+         ", train.accumulate=" + std::to_string(config.accumulate) +
+         "): " + cause_of(error) +
+         ". Hint: " + smaller_step(config, step, at_once);
 }
 
 }  // namespace chexnet

@@ -27,6 +27,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/balanced.hpp"
 #include "chexnet/data/pipeline.hpp"
+#include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/library_error.hpp"
 #include "chexnet/train/rank_agreement.hpp"
@@ -39,6 +40,16 @@ namespace {
 constexpr int kSkippedWhileScaling = 20;
 int most_skipped(const TrainConfig& config) {
   return config.nan_policy == OnNonFinite::kSkip ? 10 : 1;
+}
+
+// What this rank has room for is measured only where no other rank takes part.
+FullStep full_step(const TrainingContext& run, int64_t images) {
+  FullStep step{run.decisions.batch, images, run.comm.size(), {}};
+  const bool alone = !run.config.model.sync_batchnorm || run.comm.size() == 1;
+  if (alone && run.device.cuda != nullptr)
+    step.fitting =
+        images_that_fit(run.config, run.network, *run.device.cuda, images);
+  return step;
 }
 
 // What feeds the loop on this rank; each member refers to those before it.
@@ -149,9 +160,8 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
       return step_.run(tensors.images, tensors.labels, labeled, lr,
                        tensors.sample_weights);
     } catch (const c10::OutOfMemoryError& e) {
-      throw DeviceError(out_of_memory_text(e, parts_.config.train,
-                                           parts_.decisions.batch,
-                                           tensors.images.size(0)));
+      throw DeviceError(out_of_memory_text(
+          e, parts_.config.train, full_step(parts_, tensors.images.size(0))));
     }
   }();
   if (tuner_) tune_buckets(now_s() - start);

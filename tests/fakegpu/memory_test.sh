@@ -6,7 +6,10 @@ export FAKE_GPU_MEMORY_MB=400
 run=("${fake[@]}" --set eval.splits=[test] --set train.max_steps=2)
 FAKE_GPU_MEMORY_MB=200 refused 5 "the GPU has no room for a step of 128 images (train.batch=128, train.accumulate=1)" \
   train "$small" "${run[@]}" --set train.batch=128 --ranks 1 --out "$scratch/full"
-check "and what computes the same" grep -qF "Hint: train.accumulate=2 computes the same batch in smaller parts" "$scratch/err.txt"
+check "and how many fit" grep -qE "Hint: [0-9]+ images at once fit: train.batch=[0-9]+, or train.accumulate=[0-9]+ computes" "$scratch/err.txt"
+fitting=$(sed -nE 's/.*Hint: ([0-9]+) images at once fit.*/\1/p' "$scratch/err.txt")
+fits() { FAKE_GPU_MEMORY_MB=200 "$program" train "$small" "${run[@]}" --set train.batch="$fitting" --ranks 1 --out "$scratch/fits" 2>"$scratch/log"; }
+check "and so many do fit ($fitting)" fits
 check "no fault of the program" bash -c '! grep -q "report it" "$1"' - "$scratch/err.txt"
 
 finds() { "$program" train "$small" "${run[@]}" --set train.batch=auto --ranks 1 --out "$scratch/auto" --json >"$scratch/json" 2>"$scratch/log"; }

@@ -58,19 +58,31 @@ TEST_CASE("each error of a library has a cause in one line and a remedy") {
 
 TEST_CASE("a step without room names its batch and what computes the same") {
   TrainConfig config;
-  const std::string even = out_of_memory_text(kFull, config, 512, 128);
-  CHECK(has(even,
+  const auto text = [&](FullStep step) {
+    return out_of_memory_text(kFull, config, step);
+  };
+  CHECK(has(text({512, 128, 4, {}}),
             "no room for a step of 128 images (train.batch=512, "
             "train.accumulate=1): CUDA out of memory. Tried to allocate "
             "2.00 GiB. GPU 0 has a total capacity of 15.77 GiB of which "
-            "1.20 GiB is free. Hint: train.accumulate=2 computes"));
+            "1.20 GiB is free. Hint: train.accumulate=2 computes the same "
+            "batch in parts of 64 images; train.batch=auto"));
+  CHECK(has(text({512, 128, 4, 50}),
+            "Hint: 50 images at once fit: train.batch=200, or "
+            "train.accumulate=4 computes the same batch in parts of 32 "
+            "images"));
+  // What was measured behind the failure is no smaller: memory in pieces.
+  CHECK(has(text({512, 128, 4, 128}), "Hint: train.accumulate=2 computes"));
+  CHECK(has(text({512, 128, 4, 0}), "Hint: a smaller data.crop"));
   config.accumulate = 4;
-  CHECK(has(out_of_memory_text(kFull, config, 12, 12),
+  CHECK(has(text({12, 12, 1, {}}),
             "a step of 3 images (train.batch=12, train.accumulate=4)"));
+  CHECK(has(text({12, 12, 1, 2}),
+            "2 images at once fit: train.batch=8, or train.accumulate=6"));
   config.accumulate = 1;
-  CHECK(has(out_of_memory_text(kFull, config, 1, 1), "a step of 1 image ("));
-  CHECK(has(out_of_memory_text(kFull, config, 1, 1), "a smaller data.crop"));
+  CHECK(has(text({1, 1, 1, {}}), "a step of 1 image ("));
+  CHECK(has(text({1, 1, 1, {}}), "a smaller data.crop"));
   config.batch.reset();
-  CHECK(has(out_of_memory_text(kFull, config, 12, 12), "auto came too close"));
+  CHECK(has(text({12, 12, 1, {}}), "auto came too close"));
   CHECK(has(library_error_text(kFull), "is free. Hint: lower train.batch"));
 }

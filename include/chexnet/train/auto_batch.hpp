@@ -27,6 +27,12 @@ struct BatchLimits {
 int64_t auto_batch(const Config& config, Network& network, Communicator& comm,
                    const BatchLimits& limits);
 
+// The most images, up to `most`, whose forward and backward pass fit the GPU of
+// this rank alone beside what it holds now; 0: not one. Overwrites gradients
+// and statistics. For a network whose statistics are its own (no collectives).
+int64_t images_that_fit(const Config& config, Network& network,
+                        CudaLibrary& cuda, int64_t most);
+
 // Bytes that a step of so many images takes; nothing where it does not fit.
 using MeasureStep = std::function<std::optional<double>(int64_t images)>;
 

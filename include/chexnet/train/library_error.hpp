@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "chexnet/config/config.hpp"
@@ -14,10 +15,16 @@ namespace chexnet {
 // cuBLAS, or an operator.
 std::string library_error_text(const c10::Error& error);
 
-// For a training step of `images` images of this rank, of a global batch of
-// `batch`: what did not fit, and what to set.
+// A training step that did not fit.
+struct FullStep {
+  int64_t batch = 0;   // of all ranks
+  int64_t images = 0;  // of this rank, in all parts of the step
+  int ranks = 1;
+  std::optional<int64_t> fitting;  // images at once, where they were measured
+};
+
+// What did not fit, and what to set.
 std::string out_of_memory_text(const c10::OutOfMemoryError& error,
-                               const TrainConfig& config, int64_t batch,
-                               int64_t images);
+                               const TrainConfig& config, const FullStep& step);
 
 }  // namespace chexnet

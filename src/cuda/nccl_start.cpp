@@ -40,7 +40,7 @@ std::string of_rank(int rank) { return "rank " + std::to_string(rank) + ": "; }
 
 void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
                 std::source_location at) {
-  if (rc == ncclSuccess || rc == ncclInProgress) return;
+  if (rc == ncclSuccess) return;
   throw DeviceError("[nccl] " + of_rank(rank) + ncclGetErrorString(rc) + " (" +
                     at.function_name() + "): " + ncclGetLastError(comm) +
                     ". Hint: see the other ranks' logs; NCCL_DEBUG=INFO shows "

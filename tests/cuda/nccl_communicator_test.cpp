@@ -283,6 +283,19 @@ TEST_CASE("a start that never ends is given up after the deadline") {
                        "hosts reach"));
 }
 
+TEST_CASE("a start that takes its time is waited for") {
+  const WithFaults faults({.rank = 1, .slow_start_s = 0.3});
+  const auto results = rank_results(2, [](Communicator& world) {
+    GpuRank gpu(world, kCount);
+    GpuRank::Values result;
+    step(gpu, static_cast<float>(1 + 2 * world.rank()), result);
+    cudaStreamSynchronize(gpu.compute());
+    return *result == std::vector<float>(kCount, 2);
+  });
+  CHECK(results == std::vector<bool>{true, true});
+  CHECK(all_communicators_are_gone());
+}
+
 TEST_CASE("an error of NCCL ends the wait for it") {
   const WithFaults faults({.remote_error_at = 1});
   const auto results = rank_results(2, [](Communicator& world) {

@@ -58,7 +58,7 @@ Faults from_environment() {
     const double value = std::atof(part.c_str() + equals + 1);
     const int number = static_cast<int>(value);
     if (name == "rank") faults.rank = number;
-    if (name == "in_progress_s") faults.in_progress_s = value;
+    if (name == "slow_start_s") faults.slow_start_s = value;
     if (name == "init_never_ends") faults.init_never_ends = number != 0;
     if (name == "never_completes_at") faults.never_completes_at = number;
     if (name == "remote_error_at") faults.remote_error_at = number;
@@ -115,7 +115,6 @@ int communicators() { return alive; }
 
 struct ncclComm {
   std::shared_ptr<fake_nccl::World> world;
-  bool blocking = true;
   int launched = 0;
 
   // Faults, order and end of a collective whose work is `body`.
@@ -137,13 +136,7 @@ ncclResult_t ncclComm::launch(cudaStream_t stream,
         body();
         ++world->turn;
       });
-  if (blocking || faults.in_progress_s <= 0) return ncclSuccess;
-  world->state = ncclInProgress;
-  std::thread([world = world, seconds = faults.in_progress_s] {
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    world->state = ncclSuccess;
-  }).detach();
-  return ncclInProgress;
+  return ncclSuccess;
 }
 
 using namespace fake_nccl;
@@ -163,33 +156,25 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
+// As the program asks: the call returns when all ranks have joined.
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks,
                                     ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   *comm = nullptr;
+  if (config != nullptr && config->blocking == 0) return ncclInvalidArgument;
   auto world = std::make_shared<World>();
   world->rank = rank;
   world->ranks = ranks;
-  const bool blocking = config == nullptr || config->blocking != 0;
-  const auto join = [world, name = std::string(id.internal)] {
-    const Faults faults = faults_of(world->rank);
-    while (faults.init_never_ends && !world->aborted) rest();
-    world->meeting = Rendezvous::open(name, world->ranks);
-    std::this_thread::sleep_for(
-        std::chrono::duration<double>(faults.in_progress_s));
-    if (!world->meet()) return;
-    world->state = ncclSuccess;
-    world->turn = 0;
-  };
-  if (blocking) {
-    join();
-  } else {
-    world->state = ncclInProgress;
-    std::thread(join).detach();
-  }
-  *comm = new ncclComm{world, blocking};
+  const Faults faults = faults_of(rank);
+  while (faults.init_never_ends && !world->aborted) rest();
+  world->meeting = Rendezvous::open(id.internal, ranks);
+  std::this_thread::sleep_for(
+      std::chrono::duration<double>(faults.slow_start_s));
+  if (!world->meet()) return ncclSystemError;
+  world->turn = 0;
+  *comm = new ncclComm{world};
   ++alive;
-  return blocking ? ncclSuccess : ncclInProgress;
+  return ncclSuccess;
 }
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id,
                               int rank) {
@@ -229,8 +214,6 @@ const char* ncclGetErrorString(ncclResult_t result) {
       return "no error";
     case ncclRemoteError:
       return "remote process exited or there was a network error";
-    case ncclInProgress:
-      return "NCCL operation in progress";
     default:
       return "an error of the fake NCCL";
   }

@@ -13,8 +13,7 @@ namespace fake_nccl {
 // FAKE_NCCL_FAULTS="rank=1,never_completes_at=3".
 struct Faults {
   int rank = -1;  // that has them; -1: all
-  // The start takes this long, and each call of a non-blocking communicator.
-  double in_progress_s = 0;
+  double slow_start_s = 0;
   bool init_never_ends = false;
   int never_completes_at = -1;  // a link that is down
   // The collective never ends, and the asynchronous error is

@@ -72,6 +72,30 @@ check "a pin without a hash is refused from a folder" eval '! pinned no-hash --f
 check "and says so" grep -q 'torch==1.0: no SHA-256' "$scratch/setup.txt"
 check "and when it is downloaded" eval '! pinned no-hash && nothing_in no-hash'
 
+# LibTorch's zip in place of wheels, whole, cut off, of something else, and absent.
+python3 - "$scratch" <<'PY'
+import sys, zipfile
+def pack(name, *members):
+    with zipfile.ZipFile(f'{sys.argv[1]}/{name}.zip', 'w') as out:
+        for member in members:
+            out.writestr(member, 'as it was packed ' * 100)
+pack('libtorch', 'libtorch/lib/libtorch_cpu.so', 'libtorch/include/ATen/ATen.h')
+pack('headers', 'libtorch/include/ATen/ATen.h')
+pack('other', 'torchvision/lib/libtorchvision.so')
+open(f'{sys.argv[1]}/cut.zip', 'wb').write(open(f'{sys.argv[1]}/libtorch.zip', 'rb').read()[:2000])
+PY
+zipped() { pinned "$1" --torch "$scratch/$1.zip"; }
+turned_down() { ! zipped "$1" && grep -qF -- "$2" "$scratch/setup.txt" && [ -z "$(find "$scratch/$1" -name '*.partial')" ]; }
+refuses_zip() { check "$1.zip: $2" turned_down "$@"; }
+check "a zip of LibTorch is taken" zipped libtorch
+check "from the cache the next time" eval 'zipped libtorch && ! grep -q unpacking "$scratch/setup.txt"'
+check "and the build is told of it" grep -q 'as it was packed' "$(cat "$tree/third_party/.torch-cuda13")/lib/libtorch_cpu.so"
+refuses_zip cut "cut.zip is damaged: "
+refuses_zip other "holds no folder libtorch"
+refuses_zip headers "holds no lib/libtorch_cpu.so"
+refuses_zip absent "cannot be read"
+check "what was refused is not built with" grep -q 'as it was packed' "$(cat "$tree/third_party/.torch-cuda13")/lib/libtorch_cpu.so"
+
 lib=$(readlink -f "$CHEXNET_BUILD/torch") include=$(readlink -f "$CHEXNET_BUILD/torch")/../include
 configure() {  # configure TORCH
   cmake -S "$source_folder" -B "$scratch/build" --fresh -DCHEXNET_TORCH="$1" >"$scratch/configure.txt" 2>&1; local rc=$?

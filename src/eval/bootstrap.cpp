@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
@@ -110,6 +111,30 @@ PatientNumbers number_patients(std::span<const std::string> patients) {
     numbers.of_case[order[i]] = numbers.count - 1;
   }
   return numbers;
+}
+
+bool has_enough_patients(const RankedCases& column,
+                         const PatientNumbers& patients) {
+  std::set<uint32_t> positive, negative;
+  uint32_t at = 0;
+  const auto add_until = [&](uint32_t end, std::set<uint32_t>& into) {
+    for (; at < end; ++at)
+      if (into.size() < kLeastPatients)
+        into.insert(patients.of_case[column.cases[at]]);
+  };
+  for (const auto& step : column.steps) {
+    add_until(step.tied_end, negative);
+    add_until(step.positives_end, positive);
+  }
+  add_until(static_cast<uint32_t>(column.cases.size()), negative);
+  return positive.size() >= kLeastPatients && negative.size() >= kLeastPatients;
+}
+
+bool has_enough_patients(const CaseValues& column,
+                         const PatientNumbers& patients) {
+  std::set<uint32_t> all;
+  for (const auto c : column.cases) all.insert(patients.of_case[c]);
+  return all.size() >= kLeastPatients;
 }
 
 PatientNumbers one_patient_per_case(size_t cases) {

@@ -101,8 +101,9 @@ FindingComparison compare_columns(const ScoredColumns::Column& a,
   result.auroc_a = auroc(a.scores, a.labels);
   result.auroc_b = auroc(b.scores, b.labels);
   if (!result.auroc_a || !result.auroc_b) return result;
-  result.difference = {*result.auroc_a - *result.auroc_b,
-                       percentile_interval(differences)};
+  result.difference.value = *result.auroc_a - *result.auroc_b;
+  if (!has_enough_patients(ranked, patients)) return result;
+  result.difference.interval = percentile_interval(differences);
   result.p = bootstrap_p(differences);
   result.delong =
       delong_test_by_patient(a.scores, b.scores, a.labels, patients);
@@ -113,16 +114,19 @@ void add_mean(const std::vector<std::vector<double>>& differences,
               Comparison& comparison) {
   std::vector<std::span<const double>> columns;
   double sum = 0;
+  bool enough = true;  // patients, of each finding in the mean
   for (size_t k = 0; k < differences.size(); ++k) {
     const FindingComparison& f = comparison.findings[k];
     if (!f.difference.value || is_no_finding(f.finding)) continue;
     sum += *f.difference.value;
     columns.emplace_back(differences[k]);
+    enough = enough && f.p;
   }
   if (columns.empty()) return;
+  comparison.mean_difference.value = sum / static_cast<double>(columns.size());
+  if (!enough) return;
   const std::vector<double> means = mean_of(columns);
-  comparison.mean_difference = {sum / static_cast<double>(columns.size()),
-                                percentile_interval(means)};
+  comparison.mean_difference.interval = percentile_interval(means);
   comparison.mean_p = bootstrap_p(means);
 }
 

@@ -40,11 +40,12 @@ FindingFigures figures_of_ranks(const Column& column, const RankedCases& ranked,
   figures.finding = column.finding;
   figures.positives = ranked.positives;
   figures.negatives = ranked.negatives;
-  figures.auroc = {auroc(column.scores, column.labels),
-                   percentile_interval(replicates.auroc)};
-  figures.average_precision = {
-      average_precision(ranked),
-      percentile_interval(replicates.average_precision)};
+  figures.auroc.value = auroc(column.scores, column.labels);
+  figures.average_precision.value = average_precision(ranked);
+  if (!has_enough_patients(ranked, patients)) return figures;
+  figures.auroc.interval = percentile_interval(replicates.auroc);
+  figures.average_precision.interval =
+      percentile_interval(replicates.average_precision);
   if (const auto variance =
           delong_by_patient(column.scores, column.labels, patients))
     figures.delong = variance->interval;
@@ -62,8 +63,12 @@ void add_figures_of_probabilities(const Column& column,
   figures.error_in_equal_masses = error(Binning::kEqualMass);
 }
 
+// Without an interval where one of its findings has too few patients for one.
 Estimate mean_auroc(const std::vector<FindingFigures>& findings,
+                    const std::vector<RankedCases>& ranked,
+                    const PatientNumbers& patients,
                     const std::vector<Replicates>& replicates) {
+  bool enough = true;
   std::vector<std::span<const double>> columns;
   double sum = 0;
   for (size_t k = 0; k < findings.size(); ++k) {
@@ -71,10 +76,12 @@ Estimate mean_auroc(const std::vector<FindingFigures>& findings,
       continue;
     sum += *findings[k].auroc.value;
     columns.emplace_back(replicates[k].auroc);
+    enough = enough && has_enough_patients(ranked[k], patients);
   }
   if (columns.empty()) return {};
-  return {sum / static_cast<double>(columns.size()),
-          percentile_interval(mean_of(columns))};
+  Estimate mean{sum / static_cast<double>(columns.size()), {}};
+  if (enough) mean.interval = percentile_interval(mean_of(columns));
+  return mean;
 }
 
 }  // namespace
@@ -102,7 +109,8 @@ Figures figures_of(const Predictions& predictions,
     for (size_t k = 0; k < figures.findings.size(); ++k)
       add_figures_of_probabilities(scored.columns[k], figures.findings[k]);
   }
-  figures.mean_auroc = mean_auroc(figures.findings, replicates);
+  figures.mean_auroc =
+      mean_auroc(figures.findings, ranked, patients, replicates);
   figures.patients = predictions.patients.empty() ? 0 : patients.count;
   figures.resamples = options.resamples;
   figures.seed = options.seed;

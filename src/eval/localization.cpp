@@ -74,15 +74,21 @@ class FigureOfFindings {
     if (columns_.empty()) return {};
     const auto replicates = bootstrap_means(columns_, patients, options);
     double sum = 0;
+    bool enough = true;
     std::vector<std::span<const double>> drawn;
     for (size_t k = 0; k < columns_.size(); ++k) {
       const double value = mean(columns_[k].values);
-      *estimates_[k] = {value, percentile_interval(replicates[k])};
+      *estimates_[k] = {value, {}};
+      if (has_enough_patients(columns_[k], patients))
+        estimates_[k]->interval = percentile_interval(replicates[k]);
+      else
+        enough = false;
       drawn.emplace_back(replicates[k]);
       sum += value;
     }
-    return {sum / static_cast<double>(columns_.size()),
-            percentile_interval(mean_of(drawn))};
+    Estimate mean{sum / static_cast<double>(columns_.size()), {}};
+    if (enough) mean.interval = percentile_interval(mean_of(drawn));
+    return mean;
   }
 
  private:

@@ -79,14 +79,22 @@ std::optional<double> largest_gap(const std::vector<Subgroup>& groups) {
   return most - least;
 }
 
-void add_intervals(const Replicates& inside, const Replicates& others,
+// What the images of a group, or all others, give.
+struct Drawn {
+  const Replicates& replicates;
+  bool enough;  // for an interval
+};
+
+void add_intervals(const Drawn& inside, const Drawn& others,
                    std::optional<double> auroc_of_others, Subgroup& group) {
   if (!group.auroc) return;
-  group.interval = percentile_interval(inside.auroc);
+  if (inside.enough)
+    group.interval = percentile_interval(inside.replicates.auroc);
   if (!auroc_of_others) return;
   group.gap = *group.auroc - *auroc_of_others;
-  group.gap_interval =
-      percentile_interval(difference(inside.auroc, others.auroc));
+  if (inside.enough && others.enough)
+    group.gap_interval = percentile_interval(
+        difference(inside.replicates.auroc, others.replicates.auroc));
 }
 
 }  // namespace
@@ -119,8 +127,11 @@ std::vector<Subgroups> subgroups_of(std::span<const LabeledScores> findings,
   for (size_t k = 0; k < findings.size(); ++k) {
     for (size_t g = 0; g < names.size(); ++g) {
       const size_t column = k * names.size() + g;
-      add_intervals(replicates[2 * column], replicates[2 * column + 1],
-                    outside[column], results[k].groups[g]);
+      const auto drawn = [&](size_t c) {
+        return Drawn{replicates[c], has_enough_patients(columns[c], patients)};
+      };
+      add_intervals(drawn(2 * column), drawn(2 * column + 1), outside[column],
+                    results[k].groups[g]);
     }
     results[k].largest_gap = largest_gap(results[k].groups);
   }

@@ -32,7 +32,8 @@ inline std::string interval_text(const std::optional<PercentileInterval>& found,
 
 // Below tables in which "*" marks findings.
 inline constexpr const char* kRoughHere =
-    "  * rough: fewer than ten positives\n";
+    "  * rough: fewer than ten positives; no interval (-): fewer than five "
+    "patients with the finding, or without\n";
 inline constexpr const char* kRoughHereOrThere =
     "  * rough: fewer than ten positives, here or where it was chosen\n";
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -182,6 +183,68 @@ TEST_CASE("95 % intervals by patient hold the true AUROC 93 to 97 times") {
   CHECK(patients >= 93);
   CHECK(patients <= 97);
   CHECK(images < 93);  // the simulation tells the two apart
+}
+
+// Why kLeastPatients is what it is: the header's figures, with
+// CHEXNET_COVERAGE_TRIALS.
+TEST_CASE("intervals of a few positives do not hold what they say") {
+  const char* asked = std::getenv("CHEXNET_COVERAGE_TRIALS");
+  const auto trials = asked != nullptr ? std::stoul(asked) : 300;
+  constexpr size_t kNegatives = 150;
+  constexpr double kApart = 1;  // of the two normal distributions
+  const double truth = std::erfc(-kApart / 2) / 2;
+  const auto held_percent = [&](size_t positives) {
+    std::vector<double> held(trials);
+    parallel_for(trials, 2, [&](size_t t) {
+      Random random(positives, Purpose::kTest, t);
+      std::vector<double> scores;
+      std::vector<float> labels;
+      for (size_t i = 0; i < kNegatives + positives; ++i) {
+        labels.push_back(i < positives ? 1.0f : 0.0f);
+        scores.push_back(random.normal() + (i < positives ? kApart : 0));
+      }
+      const auto cases = one_patient_per_case(scores.size());
+      const std::vector columns = {*rank_cases(scores, labels)};
+      const auto interval = percentile_interval(
+          bootstrap(columns, cases, {.resamples = 640})[0].auroc);
+      held[t] = interval && interval->interval.low <= truth &&
+                interval->interval.high >= truth;
+    });
+    return 100 * std::accumulate(held.begin(), held.end(), 0.0) /
+           static_cast<double>(trials);
+  };
+  const double one = held_percent(1), least = held_percent(kLeastPatients);
+  if (asked != nullptr)
+    std::cout << "held with 1 positive " << one << " %, with 2 "
+              << held_percent(2) << " %, with 4 " << held_percent(4)
+              << " %, with " << kLeastPatients << " " << least << " %, with 10 "
+              << held_percent(10) << " %\n";
+  CHECK(one < 40);
+  CHECK(least > 78);
+}
+
+TEST_CASE("patients, and not images, are enough for an interval") {
+  constexpr size_t kCases = 20;
+  std::vector<double> scores;
+  std::vector<float> labels;
+  for (size_t i = 0; i < kCases; ++i) {
+    scores.push_back(static_cast<double>(i % 7));
+    labels.push_back(i < 8 ? 1.0f : 0.0f);
+  }
+  const auto enough = [&](size_t patients_of_positives) {
+    PatientNumbers patients{{}, kCases};
+    for (uint32_t i = 0; i < kCases; ++i)
+      patients.of_case.push_back(
+          i < 8 ? i % static_cast<uint32_t>(patients_of_positives) : i);
+    return has_enough_patients(*rank_cases(scores, labels), patients);
+  };
+  CHECK(enough(8));
+  CHECK(enough(kLeastPatients));
+  CHECK_FALSE(enough(kLeastPatients - 1));
+  for (auto& label : labels) label = 1 - label;  // the same of negatives
+  CHECK(enough(kLeastPatients));
+  CHECK_FALSE(enough(kLeastPatients - 1));
+  CHECK_FALSE(has_enough_patients(RankedCases{}, one_patient_per_case(0)));
 }
 
 // build/release/test_base "[.timing]"

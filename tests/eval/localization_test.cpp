@@ -170,9 +170,37 @@ TEST_CASE("figures are shares of the cases of each finding, and their mean") {
   CHECK(found.images == 5);
   CHECK(found.patients == 3);
   CHECK(found.damaged == 1);
-  REQUIRE(mass.pointing.interval);
-  CHECK(mass.pointing.interval->interval.low <= 0.6);
-  CHECK(mass.pointing.interval->interval.high >= 0.6);
+  CHECK_FALSE(mass.pointing.interval);  // of three patients
+}
+
+TEST_CASE("a mean that counts a finding of few patients has no interval") {
+  const Manifest manifest = manifest_of(12);
+  std::vector<FindingBox> boxes;
+  std::vector<uint32_t> rows;
+  std::vector<MapScore> scores;
+  for (uint32_t i = 0; i < 12; ++i) {
+    rows.push_back(i);
+    boxes.push_back(drawn("i" + std::to_string(i), "Mass", 0, 0, 5));
+    scores.push_back(scored(i % 3 == 0, 0));
+  }
+  const auto found = [&] {
+    return localization_of(boxed_cases(boxes, manifest, rows), scores, manifest,
+                           {.resamples = 500});
+  };
+  const Localization enough = found();
+  const auto& interval = enough.findings[0].pointing.interval;
+  REQUIRE(interval);
+  CHECK(interval->interval.low < 4.0 / 12);
+  CHECK(interval->interval.high > 4.0 / 12);
+  CHECK(enough.mean_pointing.interval->interval == interval->interval);
+
+  boxes.push_back(drawn("i11", "Infiltrate", 0, 0, 5));
+  scores.push_back(scored(true, 0));
+  const Localization few = found();
+  CHECK(few.findings[0].pointing.interval);
+  CHECK_FALSE(few.findings[1].pointing.interval);
+  CHECK(few.mean_pointing.value == Approx((4.0 / 12 + 1) / 2));
+  CHECK_FALSE(few.mean_pointing.interval);
 }
 
 TEST_CASE("the pointing game is also told of the cases called positive") {

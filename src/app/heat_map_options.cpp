@@ -57,14 +57,16 @@ void add_heat_map_kind(CLI::App& command, HeatMapKind& kind) {
       {"layer-cam", HeatMapMethod::kLayerCam}};
   command
       .add_option("--heatmap-method", kind.method,
-                  "cam (class activation map, the default), grad-cam (its "
-                  "positive parts up to scale) or layer-cam (finer, by "
-                  "gradients; points better at what is small)")
-      ->transform(CLI::CheckedTransformer(names));
+                  "layer-cam (the default: an earlier layer's maps by "
+                  "gradients, which point best), cam (class activation map: "
+                  "shares of the logit) or grad-cam (its positive parts up to "
+                  "scale)")
+      ->transform(CLI::CheckedTransformer(names).description(
+          "{layer-cam,cam,grad-cam}"));
   command
       .add_option("--heatmap-shifts", kind.shifts,
-                  "1, 2 or 4: so many times finer a map, from so many times so "
-                  "many shifted passes; not of layer-cam")
+                  "with cam and grad-cam, 1, 2 or 4: so many times finer a "
+                  "map, from so many times so many shifted passes")
       ->capture_default_str()
       ->check(CLI::IsMember({1, 2, 4}));
 }
@@ -76,7 +78,8 @@ void require_heat_maps(const CLI::App& command, const HeatMapKind& kind,
     return option != nullptr && option->count() > 0;
   };
   if (kind.method == HeatMapMethod::kLayerCam && given("--heatmap-shifts"))
-    throw CLI::ValidationError("--heatmap-shifts", "not of layer-cam");
+    throw CLI::ValidationError("--heatmap-shifts",
+                               "needs --heatmap-method cam or grad-cam");
   if (std::ranges::any_of(wanted_by, given)) return;
   for (const char* name : {"--heatmap-findings", "--heatmap-threshold",
                            "--heatmap-method", "--heatmap-shifts"})
@@ -177,8 +180,7 @@ bool HeatMapFolder::write(const RunContext& run,
       const size_t k = picture.finding;
       write_overlay(
           folder / picture.file, image, {k, threshold(k), options_.kind.method},
-          {.caption = findings_[k] + "  " + fixed(picture.probability, 2),
-           .nothing = "nowhere above " + number_text(threshold(k))});
+          {.caption = findings_[k] + "  " + fixed(picture.probability, 2)});
     }
   };
   const HeatMapPass pass{options_.kind, "heat maps", true};

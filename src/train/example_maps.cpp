@@ -16,9 +16,6 @@ namespace chexnet {
 namespace {
 
 constexpr int kWidth = 336;  // pixels: a page of twelve stays small
-// Twice as fine as the network's last map: a box of a nodule is smaller than
-// one pixel of that.
-constexpr HeatMapKind kKind{.method = HeatMapMethod::kCam, .shifts = 2};
 
 Json chosen(const Predictions& predictions, const DecisionRules& rules,
             size_t most) {
@@ -75,13 +72,12 @@ bool write_examples(const TrainingLoop::Parts& parts, const Split& split,
       const Json& example = it->second;
       const auto threshold = example["threshold"].get<double>();
       write_overlay(folder / example["file"].get<std::string>(), image,
-                    {example["output"].get<size_t>(), threshold, kKind.method},
+                    {example["output"].get<size_t>(), threshold},
                     {.caption = example["finding"].get<std::string>(),
-                     .nothing = "nowhere above " + fixed(threshold, 2),
                      .most_width = kWidth});
     }
   };
-  if (!for_each_map(parts, rows, {kKind, "examples"}, draw,
+  if (!for_each_map(parts, rows, {{}, "examples"}, draw,
                     [&] { return parts.stop.asked(0); }))
     return false;
   comm.barrier();  // the list comes last

@@ -13,6 +13,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/image/crop.hpp"
 #include "chexnet/image/decode.hpp"
@@ -142,6 +143,9 @@ HeatMap map_above(const MappedImage& image, const MapAbove& shown) {
 void write_overlay(const std::filesystem::path& path, const MappedImage& image,
                    const MapAbove& shown, OverlayOptions look) {
   look.unit = unit_of(shown.method);
+  look.nothing = shown.method == HeatMapMethod::kCam
+                     ? "nowhere above " + number_text(shown.threshold)
+                     : "nowhere";
   OutputFile file(path);
   file.write(overlay_png(image.picture, map_above(image, shown), look));
   file.commit();

@@ -33,9 +33,9 @@ for r in rows:
 for line in [json.loads(l) for l in open('p.json')][:-1]:
     assert line.get('heat_maps', {}) == {r['finding']: r['file'] for r in rows if r['image'] == line['image']}, line
 PY
-check "by LayerCAM" predict set --heatmaps layer --heatmap-findings Mass --heatmap-method layer-cam --out p3.csv
+check "class activation maps" predict set --heatmaps cam --heatmap-findings Mass --heatmap-method cam --out p3.csv
 check "the probabilities are the same" cmp p.csv p3.csv
-check "one picture for each image" eval '[ $(ls layer/*_Mass.png | wc -l) = 4 ]'
+check "one picture for each image" eval '[ $(ls cam/*_Mass.png | wc -l) = 4 ]'
 check "by threshold" predict set --heatmaps above --heatmap-threshold 0.45 --out p.csv
 python3 - <<'PY' && echo "ok: exactly the findings of at least the threshold" || fail "threshold"
 import csv
@@ -44,7 +44,7 @@ above = {(r['image'], c[5:]) for r in csv.DictReader(open('p.csv')) for c, v in 
 assert {(r['image'], r['finding']) for r in csv.DictReader(open('above/heatmaps.csv'))} == above
 PY
 refused 4 "is not an empty folder" predict "$run" set --heatmaps maps
-refused 2 "not of layer-cam" predict "$run" set --heatmaps new --heatmap-findings Mass --heatmap-method layer-cam --heatmap-shifts 4
+refused 2 "needs --heatmap-method cam" predict "$run" set --heatmaps new --heatmap-findings Mass --heatmap-shifts 4
 refused 2 "a number" predict "$run" set --heatmaps new --heatmap-threshold nan
 # Of two that begin at once one has the folder; what was ended leaves its mark.
 "$program" predict "$run" set --heatmaps both --heatmap-findings Mass >one.txt 2>one.log & other=$!
@@ -90,11 +90,11 @@ for f in found['findings'].values():
     shares = [f['iou_at'][t]['value'] for t in sorted(f['iou_at'])]
     assert len(shares) == 7 and shares == sorted(shares, reverse=True) and 0 <= f['pointing']['value'] <= 1
 PY
-evaluate --boxes "$phantom/BBox_List_2017.csv" --heatmap-method layer-cam --json >layer.json
-check "LayerCAM against boxes" [ $? = 0 ]
+evaluate --boxes "$phantom/BBox_List_2017.csv" --heatmap-method cam --json >cam.json
+check "class activation maps against boxes" [ $? = 0 ]
 check "other maps of the same cases" python3 -c "
 import json
-cam, layer = (json.load(open(f))['localization'] for f in ('boxes.json', 'layer.json'))
+layer, cam = (json.load(open(f))['localization'] for f in ('boxes.json', 'cam.json'))
 assert cam['cases'] == layer['cases'] and cam != layer
 assert 'called' not in layer['findings']['Mass']  # the run has no validation
 "

@@ -22,9 +22,9 @@ constexpr const char* unit_of(HeatMapMethod method) {
 }
 
 struct HeatMapKind {
-  HeatMapMethod method = HeatMapMethod::kCam;
+  HeatMapMethod method = HeatMapMethod::kLayerCam;
   // Per side, 1, 2 or 4: from so many shifted copies of the input a map with so
-  // many times the pixels is put together. Of the last map's methods.
+  // many times the pixels is put together. Of the last map's methods alone.
   int shifts = 1;
 };
 

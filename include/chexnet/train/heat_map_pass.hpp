@@ -35,9 +35,10 @@ struct HeatMapPass {
 struct MapAbove {
   size_t finding = 0;
   double threshold = 0.5;
-  HeatMapMethod method = HeatMapMethod::kCam;
+  HeatMapMethod method = HeatMapMethod::kLayerCam;
 };
-// A PNG with the map over its picture; `look.unit` is the method's. A class
+// A PNG with the map over its picture; `look`'s unit and what it says of a map
+// without a place are the method's. A class
 // activation map counts from the threshold: with the bias, its mean is the
 // logit, so where it is above 0 the picture alone would be called positive, and
 // of one that is called positive some part is.

@@ -69,7 +69,7 @@ std::string in_parts(const FullStep& step, int64_t most) {
 
 std::string smaller_step(const TrainConfig& config, const FullStep& step,
                          int64_t at_once) {
-  const std::string one_image =
+  std::string one_image =
       "a smaller data.crop, or another process is on this GPU (nvidia-smi)";
   if (at_once <= 1 || step.fitting == 0) return one_image;
   if (step.fitting && *step.fitting < at_once) {

@@ -76,4 +76,14 @@ ends_alike() {  # ends_alike TEXT RUN_A RUN_B: last checkpoints are equal, byte 
   check "$1" cmp "$(weights "$2")" "$(weights "$3")"
   check "$1: optimizer too" cmp "$2/checkpoints/last/optimizer.safetensors" "$3/checkpoints/last/optimizer.safetensors"
 }
+# Tools of PyPI that a test looks at the program with, made once for a build folder; $tools is their bin.
+python_tools() {  # python_tools NAME PACKAGE...: fails, with the reason, where PyPI is out of reach
+  local place=$CHEXNET_BUILD/test-venv-$1; shift
+  tools=$place/bin
+  [ "$(cat "$place/made" 2>/dev/null)" != "$*" ] || return 0
+  rm -rf "$place"
+  { python3 -m venv "$place" && "$tools/pip" install --quiet --retries 1 "$@"; } >"$scratch/tools.log" 2>&1 ||
+    { echo "no Python environment with $*: $(tail -n 1 "$scratch/tools.log")"; return 1; }
+  echo "$*" >"$place/made"
+}
 finish() { [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }; }

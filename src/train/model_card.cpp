@@ -9,6 +9,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/data/findings.hpp"
@@ -101,6 +102,7 @@ nlohmann::json field(const nlohmann::json& description, const char* name) {
 namespace {
 
 constexpr const char* kRules = "chexnet.decision_rules";
+constexpr const char* kRulesSum = "chexnet.decision_rules_sha256";  // its text
 
 std::vector<NamedArray> in_order_of_data(const SafetensorsFile& file) {
   auto arrays = file.arrays();
@@ -151,6 +153,26 @@ void refuse_rules_of_another(const DecisionRules& rules,
         sha256.substr(0, 12) + ")" + hint);
 }
 
+// A threshold that was changed by hand is as sound as the one that was chosen.
+void check_rules_sum(const Metadata& metadata,
+                     const std::filesystem::path& path) {
+  const auto sum = metadata.find(kRulesSum);
+  if (sum == metadata.end()) {
+    log_warning(
+        "[checkpoint] " + path.string() +
+        ": its thresholds and calibration have no SHA-256: had they been "
+        "edited, nobody could tell. Hint: a run writes one with each "
+        "validation; thresholds can be chosen anew by evaluate --choose-on");
+    return;
+  }
+  if (sum->second != sha256_hex(metadata.at(kRules)))
+    throw CheckpointError(
+        "[checkpoint] " + path.string() +
+        ": its thresholds and calibration are not those that were chosen for "
+        "it (their SHA-256 differs). Hint: the file was changed after it was "
+        "written; take the model from its run folder");
+}
+
 // Names become columns, tags and lines of a terminal.
 void check_names(const std::vector<std::string>& findings,
                  const std::filesystem::path& path) {
@@ -190,6 +212,7 @@ ModelCard read_model_card(const std::filesystem::path& path) {
   card.rules = parse_decision_rules(rules->second, path.string());
   refuse_rules_of_another(*card.rules, card.findings, model_sha256(file, json),
                           path);
+  check_rules_sum(file.metadata(), path);
   return card;
 }
 
@@ -200,6 +223,7 @@ void write_decision_rules(const std::filesystem::path& from,
   rules.model_sha256 = model_sha256(file, description_of(file, from));
   Metadata metadata = file.metadata();
   metadata[kRules] = decision_rules_json(rules);
+  metadata[kRulesSum] = sha256_hex(metadata[kRules]);
   write_safetensors(into, in_order_of_data(file), metadata);
 }
 

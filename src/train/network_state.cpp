@@ -4,7 +4,8 @@
 //                          "chexnet": the description (JSON) that makes the
 //                          file enough to score with, wherever it is carried;
 //                          "chexnet.decision_rules": thresholds and
-//                          calibration, once validation was scored
+//                          calibration, once validation was scored, and
+//                          "chexnet.decision_rules_sha256" of that text
 //   optimizer.safetensors  slot/name -> state; metadata "steps". Where the
 //                          model is an average, trained/name -> the weights and
 //                          running statistics of the last step

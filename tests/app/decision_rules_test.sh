@@ -97,8 +97,10 @@ if sys.argv[3] == "order": own["findings"].reverse()
 if sys.argv[3] == "names":
     own["findings"][0], own["findings"][1] = own["findings"][1], own["findings"][0]
     rules["findings"][0]["finding"], rules["findings"][1]["finding"] = own["findings"][0], own["findings"][1]
+if sys.argv[3] == "threshold": rules["findings"][0]["thresholds"][0]["threshold"] = 0.01
 if sys.argv[3] == "input": own["preprocessing"]["mean"] = [0.5, 0.5, 0.5]
 metadata.update({"chexnet": json.dumps(own), "chexnet.decision_rules": json.dumps(rules)})
+if sys.argv[3] == "without_sum": del metadata["chexnet.decision_rules_sha256"]
 text = json.dumps(header).encode()
 text += b" " * (-len(text) % 8)
 open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + tensors)
@@ -109,6 +111,13 @@ for change in weights names input; do
   refused 4 "were chosen for a model with other weights, names or preprocessing" predict "$scratch/changed.safetensors" "$phantom/images"
 done
 refused 4 "were chosen for a model with other weights" evaluate "$scratch/changed.safetensors" --manifest "$phantom/Data_Entry_2017.csv" --images "$phantom/images"
+changed threshold
+refused 4 "are not those that were chosen for it" predict "$scratch/changed.safetensors" "$phantom/images"
+refused 4 "are not those that were chosen for it" export "$scratch/changed.safetensors" --out "$scratch/exported"
+changed without_sum
+"$program" predict "$scratch/changed.safetensors" "$phantom/images" --out "$scratch/without_sum.csv" 2>"$scratch/err"
+check "thresholds whose sum is missing are used" cmp "$scratch/without_sum.csv" "$scratch/p.csv"
+check "with a warning" grep -q "its thresholds and calibration have no SHA-256" "$scratch/err"
 changed order
 refused 4 "its outputs in this order" predict "$scratch/changed.safetensors" "$phantom/images"
 

@@ -122,7 +122,7 @@ TEST_CASE("rules are replaced, not added") {
   const fs::path again = file.parent_path() / "again.safetensors";
   write_decision_rules(file, again, rules);
   CHECK(read_model_card(again).rules->find("Mass")->threshold("youden") == 0.3);
-  CHECK(SafetensorsFile(again).metadata().size() == 3);
+  CHECK(SafetensorsFile(again).metadata().size() == 4);
 }
 
 TEST_CASE("thresholds of another model are refused") {
@@ -165,4 +165,36 @@ TEST_CASE("rules that are no JSON are refused") {
   };
   CHECK(refusal(model.changed(model.with_rules(), cut))
             .find("[decision rules]") != std::string::npos);
+}
+
+TEST_CASE("thresholds that were edited after they were chosen are refused") {
+  const ModelFile model;
+  const auto with_text = [&](const char* from, const char* to) {
+    const auto edit = [&](Metadata& metadata) {
+      std::string& rules = metadata.at("chexnet.decision_rules");
+      REQUIRE(rules.find(from) != std::string::npos);
+      replace_all(rules, from, to);
+    };
+    return refusal(model.changed(model.with_rules(), edit));
+  };
+  const char* kOthers = "are not those that were chosen for it";
+  CHECK(with_text("0.12", "0.02").find(kOthers) != std::string::npos);
+  CHECK(with_text("0.12", "null").find(kOthers) != std::string::npos);
+  CHECK(
+      with_text("{\"rule\":\"youden\",\"threshold\":0.12}", "").find(kOthers) !=
+      std::string::npos);
+  CHECK(with_text("\"positives\":12", "\"positives\":112").find(kOthers) !=
+        std::string::npos);
+  // A rule that nobody could ask for.
+  CHECK(with_text("youden", "yes")
+            .find("the thresholds or the calibration of "
+                  "Mass are none") != std::string::npos);
+}
+
+TEST_CASE("thresholds without a SHA-256 are used") {
+  const ModelFile model;
+  const auto without = model.changed(model.with_rules(), [](Metadata& all) {
+    REQUIRE(all.erase("chexnet.decision_rules_sha256") == 1);
+  });
+  CHECK(read_model_card(without).rules);
 }

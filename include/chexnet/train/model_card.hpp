@@ -25,8 +25,9 @@ void write_decision_rules(const std::filesystem::path& from,
 
 // What a model file says of itself, enough to score with it wherever it is.
 // CheckpointError when it is damaged or was not written by this program, or
-// when its decision rules are of another model: other weights, other findings
-// or another order of them, other preprocessing.
+// when its decision rules are of another model (other weights, other findings
+// or another order of them, other preprocessing) or were edited. Warns of
+// rules without the SHA-256 that would tell.
 struct ModelCard {
   std::string config;                         // YAML, without places
   std::vector<std::string> findings;          // in the order of the outputs

@@ -7,6 +7,7 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
@@ -57,17 +58,28 @@ std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
   return runs;
 }
 
-int run(const Options& options) {
+// The runs that the page is of. Each form of the page needs another part of
+// config.yaml, and a folder that one of them refuses is refused by all.
+std::vector<fs::path> checked_runs(const Options& options) {
   if (!options.compare && options.runs.size() > 1)
     throw ConfigError("[report] " + std::to_string(options.runs.size()) +
                       " runs. Hint: one, or --compare");
-  for (const auto& run : options.runs)  // results.json alone makes a page too
-    if (!fs::is_directory(run)) check_holds_run(run);
-  const fs::path folder = options.runs.front(), page = page_of(options);
+  std::vector<fs::path> runs(options.runs.begin(), options.runs.end());
+  if (options.compare) runs = runs_below(options.runs);
+  for (const auto& run : runs) {
+    check_holds_run(run);
+    load_config({run / "config.yaml"}, {});
+  }
+  return runs;
+}
+
+int run(const Options& options) {
+  const std::vector<fs::path> runs = checked_runs(options);
+  const fs::path folder = runs.front(), page = page_of(options);
   prepare_own_output(page.string(), kHead);
   keep_private(options.runs);
   if (options.compare)
-    write_atomically(page, comparison_html(runs_below(options.runs)));
+    write_atomically(page, comparison_html(runs));
   else if (options.no_images || !options.out.empty())
     write_atomically(page,
                      report_html(folder, {.for_sharing = options.no_images}));

@@ -100,8 +100,31 @@ check "on one number it is not" bash -c '! grep -q "speed-up" "$0"' "$scratch/bo
 refused 2 "one run cannot be compared" report --compare "$scratch/one"
 refused 2 "one, or --compare" report "$scratch/one" "$scratch/two"
 mkdir "$scratch/empty"
+refused 4 "holds no run (no config.yaml)" report "$scratch/empty"
+cp "$scratch/one/config.yaml" "$scratch/empty"
 refused 4 "no results.json" report "$scratch/empty"
 echo '{"format": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/empty/results.json"
 check "a record of strange types makes a page" "$program" report "$scratch/empty" --out "$scratch/strange.html"
 check "which is whole" page "$scratch/strange.html"
+
+# A run whose config.yaml is gone or damaged: all forms of the page answer alike, and none is written.
+cp -r "$scratch/one" "$scratch/spoiled" && rm "$scratch/spoiled/config.yaml" "$scratch/spoiled"/*.html
+config=$scratch/spoiled/config.yaml
+all_refuse() {  # all_refuse CODE PART
+  refused "$1" "$2" report "$scratch/spoiled"
+  refused "$1" "$2" report "$scratch/spoiled" --out "$scratch/none.html"
+  refused "$1" "$2" report "$scratch/spoiled" --no-images
+  refused "$1" "$2" report --compare "$scratch/one" "$scratch/spoiled" --out "$scratch/none.html"
+  refused "$1" "$2" report --compare "$scratch/spoiled" "$scratch/one" --out "$scratch/none.html"
+}
+all_refuse 4 "$scratch/spoiled: holds no run (no config.yaml)"
+head -c 300 /dev/urandom >"$config"
+all_refuse 2 "$config:"
+sed '7s/.*/  nonsense: [/' "$scratch/one/config.yaml" >"$config"
+all_refuse 2 "$config:"
+sed '1i no_such_section: 1' "$scratch/one/config.yaml" >"$config"
+all_refuse 2 "$config:1:"
+: >"$config"
+all_refuse 2 "$config"
+check "nothing was written" eval '! ls "$scratch/none.html" "$scratch/spoiled"/*.html 2>/dev/null'
 finish

@@ -2,6 +2,8 @@
 // (--json). What training would refuse is counted here: the reader wants to
 // know all of it, and not the first.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -123,6 +125,11 @@ void print_page(const Audit& a, const Manifest& m) {
   std::set<std::string> groups;
   for (const auto& split : a.splits)
     for (const auto& [name, group] : split.subgroups) groups.insert(name);
+  for (size_t k = 0; k < m.finding_count(); ++k)
+    if (std::ranges::any_of(a.splits,
+                            [&](const auto& s) { return s.uncertain[k] > 0; }))
+      line("-1 for " + m.findings[k],
+           [&](const auto& s) { return s.uncertain[k]; });
   for (const auto& name : groups)
     line(name, [&](const auto& s) {
       const auto group = s.subgroups.find(name);
@@ -134,12 +141,15 @@ void print_page(const Audit& a, const Manifest& m) {
 Json as_json(const Audit& a, const Manifest& m) {
   Json splits = Json::object();
   for (const auto& s : a.splits) {
-    Json positives = Json::object(), groups = Json::object();
-    for (size_t k = 0; k < m.finding_count(); ++k)
+    Json positives = Json::object(), uncertain = Json::object(),
+         groups = Json::object();
+    for (size_t k = 0; k < m.finding_count(); ++k) {
       positives[m.findings[k]] = s.positives[k];
     for (const auto& [name, group] : s.subgroups) {
       Json of_group = Json::object();
       for (size_t k = 0; k < m.finding_count(); ++k)
+      uncertain[m.findings[k]] = s.uncertain[k];
+    }
         of_group[m.findings[k]] = group.positives[k];
       groups[name] = {{"images", group.images},
                       {"positives", std::move(of_group)}};
@@ -153,6 +163,7 @@ Json as_json(const Audit& a, const Manifest& m) {
         {"subgroups", std::move(groups)}};
   }
   return {
+        {"uncertain", std::move(uncertain)},
       {"table", {{"path", m.path}, {"sha256", m.sha256}, {"images", m.size()}}},
       {"clean", a.clean()},
       {"known_numbers", a.known},
@@ -182,7 +193,7 @@ int run(const Options& options) {
   const int threads = options.threads > 0
                           ? options.threads
                           : static_cast<int>(allowed_cpus().size());
-  const Audit result =
+  Audit result =
       audit(config.data, manifest, splits, *stores, threads,
             [&](size_t done, size_t all) {
               progress.show("inspecting: " +
@@ -219,3 +230,4 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
 }
 
 }  // namespace chexnet
+  count_uncertain(config.data, splits, result);

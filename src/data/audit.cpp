@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <filesystem>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -56,6 +57,22 @@ Seen look_at(const ImageSource& source, uint32_t row, int64_t max_pixels,
   return seen;
 }
 
+std::string real_path(const std::string& path) {
+  std::error_code error;
+  const auto real = std::filesystem::weakly_canonical(path, error);
+  return error ? path : real.string();
+}
+
+// What the config itself names lies beside the images of many data sets.
+std::set<std::string> tables_and_lists(const DataConfig& config) {
+  std::set<std::string> own;
+  for (const auto& path : config.manifest.path) own.insert(real_path(path));
+  for (const auto& path : {config.train_list, config.val_list, config.test_list,
+                           config.exclude, config.finding_names})
+    if (!path.empty()) own.insert(real_path(path));
+  return own;
+}
+
 // Every picture of the splits decoded once; what was seen is kept by its place
 // in `present`.
 class Auditor {
@@ -75,9 +92,10 @@ class Auditor {
 
   // Which images are there: fills missing and unlisted. Rows not in a split are
   // nobody's concern.
-  ImageSource find(const std::vector<std::string>& folders, Stores& stores) {
+  ImageSource find(const DataConfig& config, Stores& stores) {
     std::vector<Container> containers;
-    const auto found = find_images(folders, stores, containers);
+    const auto found = find_images(config.images, stores, containers);
+    const auto own = tables_and_lists(config);
     std::vector<uint32_t> wanted, missing;
     std::unordered_set<std::string> names;
     for (uint32_t row = 0; row < m_.size(); ++row) {
@@ -91,7 +109,8 @@ class Auditor {
     for (const auto row : wanted)
       if (source.index().has(row)) present_.push_back(row);
     for (const auto& image : found)
-      if (!names.contains(std::string(last_part(image.name))))
+      if (!names.contains(std::string(last_part(image.name))) &&
+          !own.contains(real_path(image.name)))
         audit.unlisted.push_back(image.name);
     return source;
   }
@@ -218,7 +237,7 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits,
       m.tables.size() < 2 && m.left_out.empty())
     compare_with_nih(m, splits, auditor.audit);
 
-  const ImageSource source = auditor.find(config.images, stores);
+  const ImageSource source = auditor.find(config, stores);
   auditor.look_at_all(source, config.max_pixels, threads, progress);
   auditor.sort_by_what_was_seen();
   auditor.find_duplicates();

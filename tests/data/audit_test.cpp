@@ -107,6 +107,49 @@ TEST_CASE(
   CHECK(found.sizes.size() == 2);
 }
 
+TEST_CASE("tables and lists that the config names are no strangers") {
+  Set set;
+  set.folder.write("table.csv", "image");
+  set.folder.write("train.txt", "0.png");
+  set.folder.write("withdrawn.txt", "");
+  set.folder.write("boxes.csv", "");
+  set.config.manifest.path = {(set.folder / "table.csv").string()};
+  set.config.train_list =
+      (set.folder / "../" / set.folder.path().filename() / "train.txt")
+          .string();
+  set.config.exclude = (set.folder / "withdrawn.txt").string();
+  const Audit found = set.look();
+  REQUIRE(found.unlisted.size() == 1);
+  CHECK(found.unlisted[0].ends_with("boxes.csv"));
+}
+
+TEST_CASE("entries of -1 are counted, whatever they count as in training") {
+  const ScratchFolder folder;
+  DataConfig config;
+  config.manifest.format = {ManifestFormat::kCsv};
+  config.manifest.path = {
+      folder.write("t.csv",
+                   "image,A,B\n1.png,-1,0\n2.png,1,-1\n"
+                   "3.png,-1,\n4.png,-1,1\n")};
+  config.manifest.columns.image = "image";
+  config.val_fraction = 0;
+  config.test_list = folder.write("test.txt", "4.png\n");
+  for (const auto policy : {TrainingPolicy::kIgnore, TrainingPolicy::kOne,
+                            TrainingPolicy::kSmooth}) {
+    config.uncertain = policy;
+    config.uncertain_by_finding = {"A=zero"};
+    const Manifest manifest = read_manifest(config);
+    const Splits splits = make_splits(manifest, config);
+    Audit counted;
+    counted.splits.resize(2);
+    counted.splits[0].name = "train";
+    counted.splits[1].name = "test";
+    count_uncertain(config, splits, counted);
+    CHECK(counted.splits[0].uncertain == std::vector<size_t>{2, 1});
+    CHECK(counted.splits[1].uncertain == std::vector<size_t>{1, 0});
+  }
+}
+
 TEST_CASE(
     "the same picture in two splits is a leak, in one split only counted") {
   Set set;

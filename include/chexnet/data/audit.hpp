@@ -24,12 +24,14 @@ struct Audit {
     bool has_no_finding =
         true;  // false: "No Finding" is a column of the table, counted as such
     std::vector<size_t> positives;  // [K]
+    std::vector<size_t> uncertain;  // [K] entries of -1 in the tables
     std::map<std::string, Group>
         subgroups;  // "sex F", "view AP", "age 40-59" …
   };
   std::vector<SplitCounts> splits;
   std::vector<std::string> missing;     // in the table, not on the disk
-  std::vector<std::string> unlisted;    // on the disk, not in the table
+  // On the disk, not in the table, nor a table or list that the config names.
+  std::vector<std::string> unlisted;
   std::vector<std::string> corrupt;     // messages
   std::map<std::string, size_t> sizes;  // "1024 x 1024" -> images
   std::vector<std::string> odd_sized;   // not of the usual size
@@ -57,6 +59,11 @@ struct Audit {
 // the lists are the official ones. Reads no image.
 std::vector<std::string> compared_with_published(const Manifest& manifest,
                                                  const Splits& splits);
+
+// Fills SplitCounts::uncertain; reads the tables of `config` again, whose
+// policy hides such entries from a manifest.
+void count_uncertain(const DataConfig& config, const Splits& splits,
+                     Audit& audit);
 
 // `splits` may share patients. Images that are missing are counted, not
 // refused. `threads` decode; `progress` hears images done and all.

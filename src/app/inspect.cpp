@@ -18,8 +18,11 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/progress.hpp"
+#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/audit.hpp"
 #include "chexnet/machine/affinity.hpp"
+#include "chexnet/report/run_files.hpp"
 
 namespace chexnet {
 namespace {
@@ -122,14 +125,14 @@ void print_page(const Audit& a, const Manifest& m) {
   for (size_t k = 0; k < m.finding_count(); ++k)
     line(m.findings[k], [&](const auto& s) { return s.positives[k]; });
   line("unlabeled entries", [](const auto& s) { return s.unlabeled_entries; });
-  std::set<std::string> groups;
-  for (const auto& split : a.splits)
-    for (const auto& [name, group] : split.subgroups) groups.insert(name);
   for (size_t k = 0; k < m.finding_count(); ++k)
     if (std::ranges::any_of(a.splits,
                             [&](const auto& s) { return s.uncertain[k] > 0; }))
       line("-1 for " + m.findings[k],
            [&](const auto& s) { return s.uncertain[k]; });
+  std::set<std::string> groups;
+  for (const auto& split : a.splits)
+    for (const auto& [name, group] : split.subgroups) groups.insert(name);
   for (const auto& name : groups)
     line(name, [&](const auto& s) {
       const auto group = s.subgroups.find(name);
@@ -145,11 +148,11 @@ Json as_json(const Audit& a, const Manifest& m) {
          groups = Json::object();
     for (size_t k = 0; k < m.finding_count(); ++k) {
       positives[m.findings[k]] = s.positives[k];
+      uncertain[m.findings[k]] = s.uncertain[k];
+    }
     for (const auto& [name, group] : s.subgroups) {
       Json of_group = Json::object();
       for (size_t k = 0; k < m.finding_count(); ++k)
-      uncertain[m.findings[k]] = s.uncertain[k];
-    }
         of_group[m.findings[k]] = group.positives[k];
       groups[name] = {{"images", group.images},
                       {"positives", std::move(of_group)}};
@@ -160,10 +163,10 @@ Json as_json(const Audit& a, const Manifest& m) {
         {"no_finding", s.has_no_finding ? Json(s.no_finding) : Json(nullptr)},
         {"unlabeled_entries", s.unlabeled_entries},
         {"positives", std::move(positives)},
+        {"uncertain", std::move(uncertain)},
         {"subgroups", std::move(groups)}};
   }
   return {
-        {"uncertain", std::move(uncertain)},
       {"table", {{"path", m.path}, {"sha256", m.sha256}, {"images", m.size()}}},
       {"clean", a.clean()},
       {"known_numbers", a.known},
@@ -179,7 +182,38 @@ Json as_json(const Audit& a, const Manifest& m) {
       {"splits", std::move(splits)}};
 }
 
+// A run instead of a config: which file is what.
+int list_run(const Options& options) {
+  const std::string& folder = options.files.front();
+  const auto found = files_of_run(folder);
+  if (options.json) {
+    Json files = Json::array();
+    for (const auto& kind : found)
+      files.push_back({{"name", kind.name.empty() ? Json() : Json(kind.name)},
+                       {"what", kind.what},
+                       {"files", kind.files},
+                       {"bytes", kind.bytes}});
+    std::cout << json_text(Json{{"run", folder}, {"files", std::move(files)}})
+              << std::endl;
+    return 0;
+  }
+  std::vector<std::vector<std::string>> lines = {
+      {"files", "number", "size", "what"}};
+  for (const auto& kind : found)
+    lines.push_back({kind.name.empty() ? "of no kind" : kind.name,
+                     std::to_string(kind.files),
+                     readable_bytes(static_cast<double>(kind.bytes)),
+                     kind.what});
+  std::cout << "run " << printable(folder) << "\n"
+            << columns(lines) << "its data: inspect " << printable(folder)
+            << "/config.yaml\n";
+  return 0;
+}
+
 int run(const Options& options) {
+  if (options.files.size() == 1 &&
+      std::filesystem::is_directory(options.files.front()))
+    return list_run(options);
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set,
                   nullptr, [](Config& c) {
@@ -202,6 +236,7 @@ int run(const Options& options) {
                                                   now_s() - start));
             });
   progress.clear();
+  count_uncertain(config.data, splits, result);
   if (options.json)
     std::cout << json_text(as_json(result, manifest)) << std::endl;
   else
@@ -214,10 +249,12 @@ int run(const Options& options) {
 void add_inspect(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand("inspect",
                                      "audit a data set: counts, missing, "
-                                     "damaged, odd, duplicate images, leaks");
+                                     "damaged, odd, duplicate images, leaks; "
+                                     "or list what the files of a run are");
   auto options = std::make_shared<Options>();
   command
-      ->add_option("config", options->files, "YAML files with the data section")
+      ->add_option("config", options->files,
+                   "YAML files with the data section; or a run folder")
       ->required();
   add_set_option(*command, options->set, "the files");
   command->add_option("--threads", options->threads, "threads; 0 = all cores")
@@ -230,4 +267,3 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
 }
 
 }  // namespace chexnet
-  count_uncertain(config.data, splits, result);

@@ -24,6 +24,12 @@ check "train's JSON names the images that were scored, as evaluate's does" pytho
 import json, subprocess
 ours = json.loads(open('$scratch/trained.json').read().splitlines()[0])['results']['test']['split']
 assert len(ours['sha256']) == 64 and ours['name'] == 'test', ours"
+check "inspect knows what each of its files is" python3 -c '
+import json, subprocess, sys
+files = json.loads(subprocess.run([sys.argv[1], "inspect", "--json", sys.argv[2]], capture_output=True, check=True).stdout)["files"]
+names = [f["name"] for f in files]
+assert None not in names, files
+assert {"report.html", "results.json", "checkpoints/best", "split.csv", "log/rank-*.txt", "predictions_*.csv"} <= set(names), names' "$program" "$run"
 check "and its status as JSON" python3 -c 'import json,subprocess,sys; json.loads(subprocess.run([sys.argv[1],"status","--json",sys.argv[2]],capture_output=True).stdout)' "$program" "$run"
 check "final scores name split, step and findings" grep -q '"event":"final","step":2,"split":"test","images":[0-9]*,"damaged":0,"weights":"best","best_step":2,.*"auroc":{"Atelectasis"' "$run/metrics.jsonl"
 before=$(sha256sum "$run/metrics.jsonl" "$run"/checkpoints/*/state.json)

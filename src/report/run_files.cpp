@@ -1,0 +1,92 @@
+#include "chexnet/report/run_files.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+
+#include "chexnet/core/plain_text.hpp"
+#include "chexnet/report/run_summary.hpp"
+
+namespace chexnet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<RunFileKind, 23> kKinds = {{
+    {"report.html", "the page to read: figures, thresholds, curves, examples"},
+    {"report-shared.html", "the same for passing on (report --no-images)"},
+    {"model_card.md", "the same in short, to go with the weights"},
+    {"results.json", "every figure of these, for scripts"},
+    {"predictions_*.csv", "labels and probabilities of each image of a split"},
+    {"checkpoints/best", "link to the checkpoint that is scored"},
+    {"checkpoints/last", "link to the newest checkpoint"},
+    {"checkpoints/*/model.safetensors",
+     "weights, with all that scoring needs: the one file to hand on"},
+    {"checkpoints/*/optimizer.safetensors", "for --resume alone"},
+    {"checkpoints/*/state.json", "where training stood; sums of both files"},
+    {"config.yaml", "all settings, to repeat the run"},
+    {"split.csv", "image, patient and split of each image: keep it private"},
+    {"split.csv.sha256", "its sum, for sha256sum -c"},
+    {"metrics.jsonl", "what happened, a line each"},
+    {"events.out.tfevents.*", "the same for TensorBoard"},
+    {"examples/*.png", "pictures of the report: patients' images"},
+    {"examples/examples.json", "which images, findings and scores they are of"},
+    {"log/rank-*.txt", "messages of each rank"},
+    {"postmortem*.json", "which rank failed, where, and how to go on"},
+    {"requeues", "how often a batch job was started again"},
+    {"STOP", "makes the run stop with a checkpoint"},
+    {".lock", "held while the run is trained"},
+    {".*.partial", "left by a process that was killed while it wrote"},
+}};
+
+// As fnmatch(3) does, but a folder's name has no part of a path in it.
+bool is_of(const RunFileKind& kind, const std::string& name) {
+  return fnmatch(kind.name, name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+
+std::string first_few(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, names.size()); ++i)
+    text += (i > 0 ? ", " : "") + printable(names[i]);
+  return text + (names.size() > kShown ? ", …" : "");
+}
+
+}  // namespace
+
+std::span<const RunFileKind> run_file_kinds() { return kKinds; }
+
+std::vector<RunFiles> files_of_run(const fs::path& folder) {
+  check_holds_run(folder);
+  std::vector<RunFiles> found;
+  for (const auto& kind : kKinds) found.push_back({kind.name, kind.what});
+  RunFiles others;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(
+           folder, fs::directory_options::skip_permission_denied, error);
+       !error && it != fs::recursive_directory_iterator();
+       it.increment(error)) {
+    if (!it->is_symlink() && it->is_directory()) continue;
+    const std::string name = it->path().lexically_relative(folder).string();
+    const auto kind = std::ranges::find_if(
+        kKinds, [&](const auto& k) { return is_of(k, name); });
+    RunFiles& files = kind == kKinds.end()
+                          ? others
+                          : found[static_cast<size_t>(kind - kKinds.begin())];
+    if (kind == kKinds.end()) names.push_back(name);
+    ++files.files;
+    std::error_code unknown;
+    const auto bytes = it->is_symlink() ? 0 : it->file_size(unknown);
+    files.bytes += unknown ? 0 : bytes;
+  }
+  std::erase_if(found, [](const RunFiles& files) { return files.files == 0; });
+  if (others.files == 0) return found;
+  others.what = first_few(std::move(names));
+  found.push_back(std::move(others));
+  return found;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,56 @@
+#include "chexnet/report/run_files.hpp"
+
+#include <filesystem>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+namespace fs = std::filesystem;
+
+TEST_CASE("the files of a run are listed by what they are for") {
+  const ScratchFolder folder;
+  folder.write("config.yaml", "run: {}");
+  folder.write("log/rank-000.txt", "12345");
+  folder.write("log/rank-001.txt", "123");
+  folder.write("checkpoints/step-00000001/model.safetensors", "12");
+  fs::create_directory_symlink("step-00000001", folder / "checkpoints/best");
+  folder.write(".report.html.0123.partial", "");
+  folder.write("notes/mine.txt", "1234");
+  folder.write("more.txt", "1");
+  const auto found = files_of_run(folder.path());
+  std::vector<std::string> names;
+  for (const auto& kind : found) names.push_back(kind.name);
+  CHECK(names == std::vector<std::string>{
+                     "checkpoints/best", "checkpoints/*/model.safetensors",
+                     "config.yaml", "log/rank-*.txt", ".*.partial", ""});
+  CHECK((found[1].files == 1 && found[1].bytes == 2));  // not through the link
+  CHECK((found[3].files == 2 && found[3].bytes == 8));
+  CHECK((found.back().files == 2 && found.back().bytes == 5));
+  CHECK(found.back().what == "more.txt, notes/mine.txt");
+}
+
+TEST_CASE("a folder that is no run has no files of one") {
+  const ScratchFolder folder;
+  folder.write("report.html", "");
+  CHECK(error_of<CheckpointError>([&] {
+          files_of_run(folder.path());
+        }).find("holds no run") != std::string::npos);
+}
+
+TEST_CASE("docs/report.md lists the files of a run as inspect does") {
+  const std::string page =
+      read_text(fs::path(CHEXNET_SOURCE_DIR) / "docs/report.md");
+  size_t at = page.find("## The files of a run");
+  REQUIRE(at != std::string::npos);
+  for (const auto& kind : run_file_kinds()) {
+    const std::string row =
+        std::string("| `") + kind.name + "` | " + kind.what + " |";
+    INFO(row);
+    const size_t found = page.find(row, at);
+    REQUIRE(found != std::string::npos);
+    at = found;
+  }
+}

@@ -73,7 +73,21 @@ void print_json(const TrainOutcome& outcome) {
   std::cout << json_text(json) << std::endl;
 }
 
+[[noreturn]] void refuse_nothing() {
+  throw ConfigError(
+      "[train] no config is named. It says at least which table has the labels "
+      "(data.manifest.path), where the images are (data.images) and which "
+      "weights to start from (model.weights). Hint: to see a run without data "
+      "of your own, in a checkout:\n"
+      "  chexnet-train phantom phantom --images 1500 --size 128\n"
+      "  chexnet-train train configs/quickstart.yaml\n"
+      "ChestX-ray14, in the folder NIH, from random weights:\n"
+      "  NIH=FOLDER chexnet-train train configs/chexnet_densenet121.yaml --set "
+      "model.weights=none");
+}
+
 int run(const Options& options, Invocation& invocation) {
+  if (options.files.empty()) refuse_nothing();
   const std::string place = place_of(options);
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set,
@@ -147,10 +161,9 @@ void add_train(CLI::App& app, Invocation& invocation) {
                          "train a network; by itself it starts its ranks, "
                          "under mpirun or srun it is one of them");
   auto options = std::make_shared<Options>();
-  command
-      ->add_option("config", options->files,
-                   "YAML files, later ones override earlier ones")
-      ->required();
+  command->add_option("config", options->files,
+                      "YAML files, later ones override earlier ones "
+                      "(required)");
   add_set_option(*command, options->set, "the files");
   command
       ->add_option("--out", options->out,

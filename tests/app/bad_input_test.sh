@@ -17,7 +17,13 @@ refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3
 refused 2 "'train.batch' = 0 is out of range" "${T[@]}" --set train.batch=0
 refused 2 "needs the memory plan of our own engine" "${T[@]}" --set train.batch=auto --set train.engine=aten
 refused 2 "is not known" "${T[@]}" --set model.arch=vgg
-refused 2 "required" train
+refused 2 "[train] no config is named" train
+refused 2 "[train] no config is named" train --set train.lr=0.1
+# The shortest way that it names is one.
+phantom_line=$(grep -o "chexnet-train phantom .*" "$scratch/err.txt") train_line=$(grep -o "chexnet-train train configs/quickstart.yaml" "$scratch/err.txt")
+check "it says how to make data" grep -qE "^chexnet-train phantom phantom --images [0-9]+ --size [0-9]+$" <<<"$phantom_line"
+check "that config resolves, for data where that command puts them" eval '"$program" ${train_line#chexnet-train } --print-config | grep -qF "[phantom/Data_Entry_2017.csv]"'
+check "and the one for ChestX-ray14 too" eval 'NIH=/n "$program" train configs/chexnet_densenet121.yaml --set model.weights=none --print-config | grep -qF "[/n/Data_Entry_2017.csv]"'
 refused 8 "absent.csv: cannot be read" "${T[@]}" --set data.manifest.path="$scratch/absent.csv"
 refused 8 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
 refused 8 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]

@@ -253,7 +253,11 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
           "of --manifest: nih, chexpert or csv; else as data.manifest.format")
       ->check(CLI::IsMember(choice_names<ManifestFormat>()))
       ->needs(manifest);
-  command->add_option("--split", options->split, "train, val or test")
+  command
+      ->add_option("--split", options->split,
+                   "train, val or test; val and test are refused where the "
+                   "model was trained on their patients, train is not: its "
+                   "figures are too good")
       ->excludes(predictions)
       ->excludes(manifest);
   command

@@ -8,6 +8,7 @@ processes are found by a variable of their environment, so nobody else's are eve
 import argparse
 import collections
 import dataclasses
+import datetime
 import json
 import os
 import pathlib
@@ -90,6 +91,7 @@ class Run:
 
     def __init__(self, stage, folder, how, ranks, resume=False, settings=()):
         self.stage, self.folder, self.how = stage, folder, how
+        stage.latest = self
         self.mark = f'{os.getpid()}-{stage.next_mark()}'
         self.tmp = folder.parent / 'tmp'
         self.tmp.mkdir(exist_ok=True)
@@ -270,8 +272,10 @@ class Stage:
         self.settings = settings
         self.before, self.arguments = [], []  # words before the program, and behind its own, of all runs
         self.shared = [SHARED]  # of all hosts
+        self.latest = None  # the run that was started last
         # A shell's job in the background ignores INT, and what it starts would too.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.interrupted)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=name + '-', dir=options.folder))
         self.program = pathlib.Path(options.program).resolve()
         if not self.program.exists():
@@ -304,8 +308,8 @@ class Stage:
         code = run.wait(600)
         if code != 0:
             sys.exit(f'error: the undisturbed run ended with {code}; its output is {folder}/log')
-        evaluated = [line['step'] for line in metrics(run.folder) if line['event'] == 'val']
-        return Whole(run.folder, run.age(), start_s, evaluated)
+        steps = {kind: [line['step'] for line in metrics(run.folder) if line['event'] == kind] for kind in ('val', 'train')}
+        return Whole(run.folder, run.age(), start_s, steps['val'], max(steps['train']))
 
     def trial_folder(self, number):
         folder = self.folder / f'trial-{number:05d}'
@@ -328,6 +332,14 @@ class Stage:
     def close(self, keep):
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def interrupted(self, number, _):
+        """Ends the run under way; folders of trials that failed stay."""
+        if self.latest is not None:
+            self.latest.end()
+            shutil.rmtree(self.latest.folder.parent, ignore_errors=True)
+        self.close(keep=list(self.folder.glob('trial-*')))
+        sys.exit(128 + number)
 
 
 def read_text(path):
@@ -358,6 +370,7 @@ class Whole:
     length_s: float
     start_s: float  # until the first step's line
     evaluated: list  # steps
+    steps: int
 
     def ended_after(self, seconds):
         """A run was faster than was thought: moments are drawn from a shorter time."""
@@ -382,7 +395,7 @@ class Whole:
 def parser(about, ranks, within_s):
     built = pathlib.Path(__file__).resolve().parent.parent.parent / 'build/release/chexnet-train'
     options = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument('--trials', type=int, default=20, help='at most so many (default 20)')
+    options.add_argument('--trials', type=int, default=20, help='up to the trial of this number (default 20)')
     options.add_argument('--seconds', type=float, default=3600, help='only the first trial begins later (default 3600)')
     options.add_argument('--ranks', type=int, default=ranks, help=f'of a run that has several (default {ranks})')
     options.add_argument('--within', type=float, default=within_s,
@@ -391,29 +404,66 @@ def parser(about, ranks, within_s):
     options.add_argument('--only', type=int, help='repeat the trial of this number alone')
     options.add_argument('--program', default=built, help='chexnet-train (default: build/release)')
     options.add_argument('--folder', default=tempfile.gettempdir(), help='work in a new folder of it (default: TMPDIR)')
-    options.add_argument('--json', help='write the figures to this file')
+    options.add_argument('--json', help='write the figures to this file after each trial; a later call with the same seed '
+                         'and as many ranks goes on behind its last trial, and the figures are those of all calls')
     return options
 
 
 class Tally:
-    """Counts, and one line of them every few seconds."""
+    """Counts, and one line of them every few seconds.
+
+    What adds up over the calls of a script: counts, left, times and values of all kinds, problems. It is in the file of
+    --json after each trial, so an interruption loses the trial under way alone."""
 
     def __init__(self, options, name):
         self.options, self.name = options, name
         self.began = self.told = time.monotonic()
         self.counts = collections.Counter()
         self.left = collections.Counter()
+        self.values = collections.defaultdict(list)  # seconds, steps, … by what they are of
         self.problems = []
+        self.calls = []  # of the script, the last one is this
+        self.go_on()
+
+    def go_on(self):
+        """Takes over what earlier calls counted."""
+        path = self.options.json and pathlib.Path(self.options.json)
+        if path and path.exists() and self.options.only is None:
+            earlier = json.loads(path.read_text())
+            for name in ('seed', 'ranks'):
+                if earlier[name] != getattr(self.options, name):
+                    sys.exit(f'error: {path} is of --{name} {earlier[name]}. Hint: another file for --json')
+            self.counts.update(earlier['counts'])
+            self.left.update(earlier['left_behind'])
+            self.values.update(earlier['values'])
+            self.problems, self.calls = earlier['problems'], earlier['calls']
+        self.first = self.calls[-1]['last'] + 1 if self.calls else 1
+        self.calls.append({'began': datetime.datetime.now().isoformat(timespec='seconds'), 'seconds': 0,
+                           'first': self.first, 'last': self.first - 1})
 
     def numbers(self):
         """Of the trials to do, within the time; the first in any case, however slow the machine."""
         if self.options.only is not None:
             yield self.options.only
             return
-        for number in range(1, self.options.trials + 1):
-            if number > 1 and time.monotonic() - self.began > self.options.seconds:
+        for number in range(self.first, self.options.trials + 1):
+            if number > self.first and time.monotonic() - self.began > self.options.seconds:
                 return
             yield number
+            self.calls[-1].update(last=number, seconds=round(time.monotonic() - self.began, 1))
+            self.save({})
+
+    def save(self, more):
+        if not self.options.json or self.options.only is not None:
+            return
+        figures = {'seed': self.options.seed, 'ranks': self.options.ranks,
+                   'seconds': round(sum(call['seconds'] for call in self.calls), 1), 'counts': self.counts,
+                   'left_behind': self.left, **more, 'values': self.values, 'problems': self.problems,
+                   'calls': self.calls}
+        path = pathlib.Path(self.options.json)
+        whole = path.with_name(path.name + '.new')
+        whole.write_text(json.dumps(figures, indent=1) + '\n')
+        whole.rename(path)
 
     def dice(self, number):
         return random.Random(f'{self.name}/{self.options.seed}/{number}')
@@ -433,11 +483,11 @@ class Tally:
 
     def finish(self, more):
         """Writes the figures; the exit code."""
-        figures = {'seed': self.options.seed, 'seconds': round(time.monotonic() - self.began, 1), **self.counts,
-                   'left_behind': dict(self.left), **more, 'problems': self.problems}
         print(f'{self.name}: {self.line()}; {json.dumps(more)}', flush=True)
-        if self.options.json:
-            pathlib.Path(self.options.json).write_text(json.dumps(figures, indent=1) + '\n')
+        if self.first > 1:
+            print(f'{self.name}: of {len(self.calls)} calls since {self.calls[0]["began"]}; this one began with trial '
+                  f'{self.first}', flush=True)
+        self.save(more)
         return 1 if self.problems or self.counts['trials'] == 0 else 0
 
 

@@ -5,7 +5,7 @@ source tests/lib.sh
 trials=${CHEXNET_STORM_TRIALS:-100} seed=${CHEXNET_STORM_SEED:-1}
 for ranks in 3 4; do
   check "$ranks ranks: $trials flipped bits" scripts/robustness/bit_flips --program "$program" --folder "$scratch" --ranks $ranks \
-    --trials "$trials" --seconds 100000 --seed "$seed" --json "$scratch/bit_flips.json"
-  check "$ranks ranks: all of them" grep -q "\"found\": $trials," "$scratch/bit_flips.json"
+    --trials "$trials" --seconds 100000 --seed "$seed" --json "$scratch/bit_flips-$ranks.json"
+  check "$ranks ranks: all of them" grep -q "\"found\": $trials\b" "$scratch/bit_flips-$ranks.json"
 done
 finish

@@ -37,6 +37,12 @@ void* operator new(size_t bytes) {
   return memory;
 }
 void* operator new[](size_t bytes) { return operator new(bytes); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes);  // libFuzzer's
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }

@@ -2,6 +2,7 @@
 // reads files and asks nobody, so it works while the ranks run, hang or are
 // gone.
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -25,11 +26,21 @@ struct Options {
   std::optional<std::string> listen;
 };
 
+// A run that cannot be read, in a folder of many, hides no other one.
 std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
   std::vector<RunSummary> runs;
+  std::exception_ptr problem;
   for (const auto& folder : folders)
-    for (const auto& path : find_runs(folder, log_warning))
-      runs.push_back(summarize_run(path));
+    for (const auto& path : find_runs(folder, log_warning)) {
+      try {
+        runs.push_back(summarize_run(path));
+      } catch (const Error& e) {
+        if (path == std::filesystem::path(folder)) throw;
+        log_warning(e.what());
+        problem = std::current_exception();
+      }
+    }
+  if (runs.empty() && problem) std::rethrow_exception(problem);
   return runs;
 }
 

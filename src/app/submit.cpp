@@ -118,12 +118,11 @@ JobRequest requested_job(const Options& options, const Config& config,
   if (!site_file.empty()) read_site_file(site_file, request);
   override_with(options, request);
   request.name = options.name.empty() ? config.run.name : options.name;
-  const auto job_s = request.scheduler == Scheduler::kPbs
-                         ? duration_s(request.time)
-                         : limit_s(request.time);
+  const auto job_s = limit_s(request.time);
   if (!job_s)
-    throw ConfigError("[submit] --time " + request.time +
-                      " is no time. Hint: 24:00:00");
+    throw ConfigError(
+        "[submit] --time " + request.time +
+        " is no time. Hint: 24:00:00, 1-12:00:00 (days), or minutes");
   request.signal_s = signal_lead_s(*job_s, config.launch.stop_margin_s);
   request.arguments = options.files;
   for (const auto& assignment : options.set)
@@ -274,8 +273,10 @@ void add_submit(CLI::App& app, Invocation& invocation) {
       ->check(CLI::Range(0, 100000));
   add_repeated_option(*command, "--sweep", options->sweep,
                       "key=value,value,…: one run per value");
-  command->add_option("--time", options->time,
-                      "time limit of the job, e.g. 24:00:00");
+  command->add_option(
+      "--time", options->time,
+      "time limit of the job: 24:00:00, 1-12:00:00 (days), 90:00 "
+      "or 90 (minutes)");
   command->add_option("--account", options->account,
                       "account or project to charge");
   command->add_option("--partition,--queue", options->partition,

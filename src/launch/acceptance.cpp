@@ -104,12 +104,21 @@ void take(NodeThresholds& into, const std::string& key,
 std::string only_type(const std::filesystem::path& path,
                       const std::map<std::string, NodeThresholds>& types,
                       const std::string& host) {
-  if (types.size() == 1) return types.begin()->first;
+  const auto& [only, thresholds] = *types.begin();
+  if (types.size() == 1 && !thresholds.names_hosts) return only;
   std::string names;
-  for (const auto& [name, thresholds] : types)
+  for (const auto& [name, _] : types)
     names += (names.empty() ? "" : ", ") + name;
   throw ConfigError("[doctor] " + path.string() + ": no type has hosts for " +
                     host + ". Hint: --node-type, one of " + names);
+}
+
+// What measures a figure.
+std::string why_not_measured(const std::string& name) {
+  if (name == "allreduce") return "it takes two ranks: doctor --ranks 2";
+  if (name == "driver" || name == "self_test")
+    return "it takes a GPU, and none is used here";
+  return "see the rows above";
 }
 
 }  // namespace
@@ -132,6 +141,7 @@ NodeThresholds read_acceptance(const std::filesystem::path& path,
       take(thresholds, key, value);
       continue;
     }
+    thresholds.names_hosts = true;
     for (const auto& pattern : value.items)
       if (fitting.empty() && fnmatch(pattern.c_str(), host.c_str(), 0) == 0)
         fitting = thresholds.type;
@@ -141,7 +151,13 @@ NodeThresholds read_acceptance(const std::filesystem::path& path,
                       ": no thresholds. Hint: TYPE: {step: 100 images/s}");
   if (fitting.empty()) fitting = only_type(path, types, host);
   const auto found = types.find(fitting);
-  if (found != types.end()) return found->second;
+  if (found != types.end()) {
+    if (found->second.looks_at_nothing())
+      throw ConfigError("[doctor] " + path.string() + ": '" + fitting +
+                        "' has no threshold. Hint: " + fitting +
+                        ": {step: 100 images/s}");
+    return found->second;
+  }
   std::vector<std::string> names;
   for (const auto& [name, thresholds] : types) names.push_back(name);
   throw ConfigError("[doctor] " + path.string() + ": no type '" + fitting +
@@ -157,7 +173,10 @@ CheckResult AcceptanceRow::check() const {
           unit.empty() && wanted == "passed"
               ? (found.empty() ? "not made" : found)
               : text,
-          good ? "" : "the site file wants more of this type of node"};
+          good            ? ""
+          : found.empty() ? why_not_measured(name)
+                          : "the site file wants more of this type "
+                            "of node"};
 }
 
 std::vector<AcceptanceRow> compare(const NodeThresholds& wanted,

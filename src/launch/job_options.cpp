@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <sstream>
 
 #include "chexnet/launch/batch_system.hpp"
@@ -34,6 +35,16 @@ int cores_per_node(const JobRequest& request) {
 // `time` was looked at before a request is made of it.
 double seconds_of(const JobRequest& request) {
   return limit_s(request.time).value_or(0);
+}
+
+// "30:00:00". In PBS a number alone would be seconds, and it knows no days.
+std::string hours_of(const JobRequest& request) {
+  const auto seconds = static_cast<int64_t>(seconds_of(request));
+  const auto two_digits = [](int64_t value) {
+    return (value < 10 ? "0" : "") + std::to_string(value);
+  };
+  return two_digits(seconds / 3600) + ":" + two_digits(seconds / 60 % 60) +
+         ":" + two_digits(seconds % 60);
 }
 
 // "--x" and "-l x" become directives; whole directive lines stay.
@@ -74,9 +85,9 @@ std::vector<std::string> pbs_options(const JobRequest& request) {
                        number(std::max(1, request.cpus_per_rank));
   if (request.gpus_per_node > 0)
     select += ":ngpus=" + number(request.gpus_per_node);
-  std::vector<std::string> options = {"-N " + job_name(request.name),
-                                      "-l " + select, "-l place=scatter",
-                                      "-l walltime=" + request.time, "-j oe"};
+  std::vector<std::string> options = {
+      "-N " + job_name(request.name), "-l " + select, "-l place=scatter",
+      "-l walltime=" + hours_of(request), "-j oe"};
   if (!request.account.empty()) options.push_back("-A " + request.account);
   if (!request.partition.empty()) options.push_back("-q " + request.partition);
   return options;

@@ -207,8 +207,9 @@ int signal_lead_s(double job_s, double stop_margin_s) {
 std::optional<double> limit_s(const std::string& time) {
   constexpr double kMinute_s = 60;
   const auto seconds = duration_s(time);
+  if (!seconds || *seconds == 0) return std::nullopt;
   const bool minutes = time.find_first_of(":-") == std::string::npos;
-  return seconds && minutes ? std::optional(kMinute_s * *seconds) : seconds;
+  return minutes ? kMinute_s * *seconds : *seconds;
 }
 
 std::string job_script(const JobRequest& request) {

@@ -84,26 +84,28 @@ std::optional<double> flux_seconds_left(const Ask& ask) {
 }  // namespace
 
 std::optional<double> duration_s(const std::string& text) {
-  double days = 0, seconds = 0;
-  size_t at = 0;
+  constexpr double kMost_s = 1e9;  // 31 years
   const auto dash = text.find('-');
-  if (text.empty() ||
-      text.find_first_not_of("0123456789:-") != std::string::npos)
-    return std::nullopt;
-  if (dash != std::string::npos) {
-    days = std::atof(text.substr(0, dash).c_str());
-    at = dash + 1;
+  const bool with_days = dash != std::string::npos;
+  double days = 0, seconds = 0;
+  if (with_days) {
+    const auto found = parsed_number<unsigned>(text.substr(0, dash));
+    if (!found) return std::nullopt;
+    days = *found;
   }
   int parts = 0;
-  for (size_t end = 0; at <= text.size(); at = end + 1, ++parts) {
-    end = std::min(text.find(':', at), text.size());
-    if (end == at) return std::nullopt;
-    seconds = 60 * seconds + std::atof(text.substr(at, end - at).c_str());
+  std::istringstream fields(with_days ? text.substr(dash + 1) : text);
+  for (std::string field; std::getline(fields, field, ':'); ++parts) {
+    const auto found = parsed_number<unsigned>(field);
+    constexpr unsigned kSixty = 60;  // minutes and seconds behind hours
+    if (!found || (parts > 0 && *found >= kSixty)) return std::nullopt;
+    seconds = kSixty * seconds + *found;
   }
-  if (parts > 3) return std::nullopt;
+  if (parts == 0 || parts > 3 || text.ends_with(':')) return std::nullopt;
   // Behind days come hours, minutes, seconds, of which the last may be missing.
-  for (; dash != std::string::npos && parts < 3; ++parts) seconds *= 60;
-  return 86400 * days + seconds;
+  for (; with_days && parts < 3; ++parts) seconds *= 60;
+  seconds += 86400 * days;
+  return seconds <= kMost_s ? std::optional(seconds) : std::nullopt;
 }
 
 std::optional<double> job_seconds_left(const BatchJob& job,

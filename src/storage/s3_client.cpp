@@ -36,14 +36,23 @@ constexpr double kQuietSeconds = 10,
 // hours.
 constexpr double kInstanceSeconds = 300;
 
-// The bucket becomes part of a host's name: nothing but what a name may hold.
+// The bucket becomes part of a host's name: labels between dots, which begin
+// and end with a letter or digit. Old buckets of Amazon have up to 255
+// characters, '_' and capitals.
 bool is_bucket_name(const std::string& name) {
-  const auto allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+  const auto alphanumeric = [](unsigned char c) {
+    return std::isalnum(c) != 0;
   };
-  return !name.empty() && name.size() <= 255 &&
-         std::isalnum(static_cast<unsigned char>(name[0])) &&
-         std::ranges::all_of(name, allowed);
+  char before = '.';
+  for (const char c : name + '.') {
+    const bool at_border = c == '.' || before == '.';
+    if (!alphanumeric(static_cast<unsigned char>(c)) &&
+        (std::string_view(".-_").find(c) == std::string_view::npos ||
+         (at_border && !alphanumeric(static_cast<unsigned char>(before)))))
+      return false;
+    before = c;
+  }
+  return !name.empty() && name.size() <= 255;
 }
 
 std::string amz_time() {
@@ -84,7 +93,8 @@ S3Address address_of(const std::string& path) {
   if (!is_bucket_name(bucket))
     throw ConfigError(
         "[s3] " + path + ": '" + bucket +
-        "' is no name of a bucket. Hint: letters, digits, '.', '-' and '_'");
+        "' is no name of a bucket. Hint: letters, digits, '.', "
+        "'-' and '_', a letter or digit at each end and beside each '.'");
   return {bucket, slash == std::string::npos ? "" : rest.substr(slash + 1)};
 }
 

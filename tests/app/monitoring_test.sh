@@ -33,6 +33,11 @@ refused 2 "an IPv6 address stands in brackets" status "$runs" --listen ::1:9400
 refused 4 "absent: is no folder" status "$scratch/absent" --listen 0
 await "a run writes a checkpoint" grep -q '"event":"checkpoint"' "$runs/live/metrics.jsonl"
 "$program" status "$runs" --openmetrics >"$scratch/status.prom"
+# Somebody's damaged run does not hide the others.
+mkdir "$scratch/with-bad"; ln -s "$runs"/* "$scratch/with-bad/"; mkdir "$scratch/with-bad/damaged"; echo x >"$scratch/with-bad/damaged/config.yaml"
+check "a damaged run hides no other one" eval '"$program" status "$scratch/with-bad" --openmetrics 2>"$scratch/bad.log" | grep -q live'
+check "and is named" grep -q "damaged/config.yaml:1: " "$scratch/bad.log"
+refused 2 "damaged/config.yaml:1: " status "$scratch/with-bad/damaged"
 check "promtool accepts the text" promtool check metrics <"$scratch/status.prom"
 check "and that of a file" promtool check metrics <"$node"/chexnet_train_over_*.prom
 

@@ -127,10 +127,9 @@ TEST_CASE("entries of -1 are counted, whatever they count as in training") {
   const ScratchFolder folder;
   DataConfig config;
   config.manifest.format = {ManifestFormat::kCsv};
-  config.manifest.path = {
-      folder.write("t.csv",
-                   "image,A,B\n1.png,-1,0\n2.png,1,-1\n"
-                   "3.png,-1,\n4.png,-1,1\n")};
+  config.manifest.path = {folder.write("t.csv",
+                                       "image,A,B\n1.png,-1,0\n2.png,1,-1\n"
+                                       "3.png,-1,\n4.png,-1,1\n")};
   config.manifest.columns.image = "image";
   config.val_fraction = 0;
   config.test_list = folder.write("test.txt", "4.png\n");

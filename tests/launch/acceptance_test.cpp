@@ -76,6 +76,11 @@ TEST_CASE("a site file of thresholds is refused with its line") {
                 "cpu, gpu"));
   CHECK(refused(kTwoTypes, "no type 'gpv'. Hint: nearest are 'gpu'", "gpv"));
   CHECK(refused("", "no thresholds"));
+  // Whoever names hosts means these alone, though there is no other type.
+  CHECK(refused("gpu: {hosts: ['gpu*'], read: 1 MB/s}\n",
+                "no type has hosts for node1. Hint: --node-type, one of gpu"));
+  CHECK(refused("any: {hosts: ['*']}\n",
+                "'any' has no threshold. Hint: any: {step: 100 images/s}"));
 }
 
 TEST_CASE("each figure is held against its threshold") {

@@ -169,8 +169,11 @@ TEST_CASE("a batch job knows its id, shape and time left") {
   CHECK(duration_s("90") == 90);
   CHECK(duration_s("1:30") == 90);
   CHECK(duration_s("2-12") == 2.5 * 86400);
-  CHECK_FALSE(duration_s("1:2:3:4"));
-  CHECK_FALSE(duration_s(""));
+  CHECK(duration_s("36:00:00") == 36 * 3600);
+  for (const char* text :
+       {"", "1:2:3:4", "-1", "1-2-3", "1:99:99", "1:", ":1", "1::2", "2-",
+        "99999999999:00:00", "999999999999999", "2147483648", "1 2", "+3"})
+    CHECK_FALSE(duration_s(text));
 }
 
 TEST_CASE("the hosts of a run come from its host file or its batch system") {

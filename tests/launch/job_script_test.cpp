@@ -97,6 +97,23 @@ TEST_CASE("job scripts say what was asked for") {
         "#PBS -J 0-1\n", "#PBS -A chest\n", "cd \"${PBS_O_WORKDIR:-.}\"",
         "1) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;"})
     CHECK(has(pbs, part));
+  // A number alone is minutes, though PBS itself takes it for seconds.
+  for (const auto& [time, walltime] :
+       {std::pair{"90", "01:30:00"}, std::pair{"1-0", "24:00:00"},
+        std::pair{"5-00:00:30", "120:00:30"}, std::pair{"1:30", "00:01:30"}}) {
+    request.time = time;
+    CHECK(has(job_script(request),
+              "#PBS -l walltime=" + std::string(walltime) + "\n"));
+  }
+}
+
+TEST_CASE("a time limit has one meaning, and none is no limit") {
+  CHECK(limit_s("90") == 5400);
+  CHECK(limit_s("1:30") == 90);
+  CHECK(limit_s("1-12") == 36 * 3600);
+  for (const char* text : {"0", "00:00:00", "-1", "1d", "24h", "nan", "1-2-3",
+                           "2147483648", "99999999999:00:00"})
+    CHECK_FALSE(limit_s(text));
 }
 
 TEST_CASE("LSF and Flux are asked for hosts, ranks, GPUs and time") {

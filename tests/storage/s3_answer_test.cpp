@@ -113,7 +113,8 @@ TEST_CASE("a bucket's name is a name") {
       s3_store({}, [](const char*) -> const char* { return nullptr; });
   std::vector<std::byte> bytes;
   for (const char* path :
-       {"s3://evil.example#/x", "s3://a@b/x", "s3://a:80/x", "s3://.x/y"})
+       {"s3://evil.example#/x", "s3://a@b/x", "s3://a:80/x", "s3://.x/y",
+        "s3://-a/y", "s3://a..b/y", "s3://a.-b/y", "s3://a-.b/y", "s3://a-/y"})
     CHECK(error_of<ConfigError>([&] {
             store->read_whole(path, bytes);
           }).find("is no name of a bucket") != std::string::npos);

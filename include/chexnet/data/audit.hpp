@@ -29,7 +29,7 @@ struct Audit {
         subgroups;  // "sex F", "view AP", "age 40-59" …
   };
   std::vector<SplitCounts> splits;
-  std::vector<std::string> missing;     // in the table, not on the disk
+  std::vector<std::string> missing;  // in the table, not on the disk
   // On the disk, not in the table, nor a table or list that the config names.
   std::vector<std::string> unlisted;
   std::vector<std::string> corrupt;     // messages

@@ -17,14 +17,20 @@ struct NodeThresholds {
   std::optional<double> images_per_s;        // of all ranks together
   std::optional<double> allreduce_gb_per_s;  // bus bandwidth
   std::optional<double> read_mb_per_s;
-  std::optional<int> gpus;  // that a host shows to a process
-  std::string driver;       // "580.65.06"; empty: any
-  bool self_test = false;   // must have been made, and passed
+  std::optional<int> gpus;   // that a host shows to a process
+  std::string driver;        // "580.65.06"; empty: any
+  bool self_test = false;    // must have been made, and passed
+  bool names_hosts = false;  // the type has `hosts`
+  bool looks_at_nothing() const {
+    return !images_per_s && !allreduce_gb_per_s && !read_mb_per_s && !gpus &&
+           driver.empty() && !self_test;
+  }
 };
 
 // The thresholds of `type`, else of the type whose `hosts` fit the name of this
-// host, else of the only one. ConfigError names file and line: unknown keys, a
-// rate without its unit, no type that fits.
+// host, else of the only one where that names no hosts. ConfigError names file
+// and line: unknown keys, a rate without its unit, no type that fits, a type
+// without thresholds.
 NodeThresholds read_acceptance(const std::filesystem::path& path,
                                const std::string& type,
                                const std::string& host);

@@ -60,7 +60,7 @@ std::vector<HostSlots> hosts_of_run(const std::string& hostfile,
 
 // "90", "1:30", "2:00:00", "1-00:00:00" (days) in seconds, as Slurm, PBS and
 // Grid Engine write times; two parts are minutes and seconds. Nothing for other
-// text ("UNLIMITED").
+// text ("UNLIMITED", 61 seconds of a minute) and more than 31 years.
 std::optional<double> duration_s(const std::string& text);
 
 }  // namespace chexnet

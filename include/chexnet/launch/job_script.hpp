@@ -69,8 +69,9 @@ struct JobRequest {
   std::string working_folder;  // of the container
 };
 
-// A time limit in seconds. A number alone is minutes, as Slurm, LSF and Flux
-// have it. Nothing for what is no time.
+// A time limit in seconds: one meaning for all batch systems. A number alone is
+// minutes, as Slurm, LSF and Flux have it. Nothing for what is no time, and for
+// none (Slurm's 0).
 std::optional<double> limit_s(const std::string& time);
 
 // The exit code of an LSF script that asks for another start (bsub -Q).

@@ -43,7 +43,9 @@ Json operators_json(const OperatorCounts& counts) {
           {"host_reads", counts.host_reads},
           {"convolution_operands", counts.convolution_operands},
           {"unaligned_operands", counts.unaligned_operands},
-          {"strided_operands", counts.strided_operands}};
+          {"strided_operands", counts.strided_operands},
+          {"concatenations", counts.concatenations},
+          {"narrow_concatenations", counts.narrow_concatenations}};
 }
 
 // What was measured, and on what.

@@ -8,13 +8,15 @@
 #include <c10/util/Logging.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "operator_hook.hpp"
 
 namespace chexnet {
 namespace {
 
-constexpr uintptr_t kAlignment = 16;  // cuDNN's, for tensor cores
+// cuDNN's, for tensor cores, and of CUDA's widest copy.
+constexpr uintptr_t kAlignment = 16;
 // Where allocators look for whom to tell.
 constexpr auto kMemoryReports = c10::DebugInfoKind::PROFILER_STATE;
 
@@ -43,6 +45,19 @@ bool waits_for_device(const std::string& name, OperatorValues inputs,
 bool is_dense(const at::Tensor& t) {
   return t.is_contiguous(at::MemoryFormat::ChannelsLast) ||
          (t.scalar_type() == at::kDouble && t.is_contiguous());
+}
+
+bool is_aligned(const at::Tensor& t) {
+  return reinterpret_cast<uintptr_t>(t.const_data_ptr()) % kAlignment == 0;
+}
+
+// What parallel_cat asks of each tensor in ATen/native/cuda/Shape.cu before it
+// copies 16 bytes at once: contiguous, which a channels-last map is not, and
+// what lies behind one index before `dim` a multiple of 16 bytes.
+bool is_wide(const at::Tensor& t, int64_t dim) {
+  const int64_t outer = c10::size_to_dim_(dim, t.sizes());
+  return t.is_contiguous() && is_aligned(t) &&
+         t.nbytes() / static_cast<size_t>(outer) % kAlignment == 0;
 }
 
 // While memory is reported LibTorch would warn of each piece that it has not
@@ -79,6 +94,7 @@ struct OperatorAudit::State final : c10::MemoryReportingInfoBase,
     if (waits_for_device(name, inputs, ours)) ++counts.host_reads;
     if (name == "aten::convolution" || name == "aten::convolution_backward")
       look_at_operands(inputs);
+    if (ours && name == "aten::cat") look_at_parts(inputs);
     if (!ours) return;
     ++counts.operators;
     const auto schema = call.operator_schema();
@@ -88,12 +104,18 @@ struct OperatorAudit::State final : c10::MemoryReportingInfoBase,
     for (const auto& input : inputs) {
       if (!input.isTensor() || !input.toTensor().defined()) continue;
       const at::Tensor& operand = input.toTensor();
-      const auto address =
-          reinterpret_cast<uintptr_t>(operand.const_data_ptr());
       ++counts.convolution_operands;
-      if (address % kAlignment != 0) ++counts.unaligned_operands;
+      if (!is_aligned(operand)) ++counts.unaligned_operands;
       if (!is_dense(operand)) ++counts.strided_operands;
     }
+  }
+  void look_at_parts(OperatorValues inputs) {
+    const int64_t dim = inputs[1].toInt();
+    const std::vector<at::Tensor> parts = inputs[0].toTensorVector();
+    ++counts.concatenations;
+    if (!std::ranges::all_of(
+            parts, [&](const at::Tensor& t) { return is_wide(t, dim); }))
+      ++counts.narrow_concatenations;
   }
 
   OperatorCounts counts;

@@ -63,16 +63,32 @@ TEST_CASE("an audit finds operands that cuDNN computes slowly") {
   CHECK(audit.counts().strided_operands == 1);
 }
 
+TEST_CASE("an audit finds concatenations that CUDA copies by elements") {
+  const at::Tensor a = at::ones({2, 6, 6, 8}), b = at::ones({2, 6, 6, 16});
+  const OperatorAudit audit;
+  at::cat({a, b}, 3);
+  CHECK(audit.counts().concatenations == 1);
+  CHECK(audit.counts().narrow_concatenations == 0);
+  // The same memory, told as channels-last maps.
+  at::cat({a.permute({0, 3, 1, 2}), b.permute({0, 3, 1, 2})}, 1);
+  CHECK(audit.counts().narrow_concatenations == 1);
+  at::cat({a, b.narrow(3, 0, 8)}, 3);  // strides
+  CHECK(audit.counts().narrow_concatenations == 2);
+  at::cat({a, at::ones({2, 6, 6, 3})}, 3);  // 12 bytes each
+  CHECK(audit.counts().narrow_concatenations == 3);
+  CHECK(audit.counts().concatenations == 4);
+}
+
 TEST_CASE(
-    "a step hands convolutions aligned channels-last operands, asks for few "
-    "operators and makes the host wait for none") {
+    "a step hands convolutions aligned channels-last operands, copies features "
+    "widely, asks for few operators and makes the host wait for none") {
   struct Case {
     const char* arch;
-    int64_t operators, operands;
+    int64_t operators, operands, concatenations;
   };
-  const std::vector<Case> cases = {{"densenet121", 1400, 599},
-                                   {"resnet50", 700, 264}};
-  for (const auto& [arch, operators, operands] : cases)
+  const std::vector<Case> cases = {{"densenet121", 1300, 599, 58},
+                                   {"resnet50", 700, 264, 0}};
+  for (const auto& [arch, operators, operands, concatenations] : cases)
     for (const auto precision : {Precision::kFp32, Precision::kBf16}) {
       INFO(arch << " " << choice_name(precision));
       const OperatorCounts counts = counts_of_step(arch, precision);
@@ -83,5 +99,7 @@ TEST_CASE(
       CHECK(counts.host_reads == 0);
       CHECK(counts.unaligned_operands == 0);
       CHECK(counts.strided_operands == 0);
+      CHECK(counts.concatenations == concatenations);
+      CHECK(counts.narrow_concatenations == 0);
     }
 }

@@ -23,6 +23,8 @@ struct OperatorCounts {
   int64_t convolution_operands = 0;
   int64_t unaligned_operands = 0;  // not at a multiple of 16 bytes
   int64_t strided_operands = 0;    // neither channels-last nor fp64's NCHW
+  int64_t concatenations = 0;
+  int64_t narrow_concatenations = 0;  // CUDA copies less than 16 bytes at once
 };
 
 // Counts from construction on, for the thread that made it. One at a time.

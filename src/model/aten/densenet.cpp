@@ -1,6 +1,8 @@
 // The textbook form: each layer's input is a new concatenation of all before
 // it, so copies and memory grow with the square of a block's layers. It is what
-// the engine, which writes in place, is compared with.
+// the engine, which writes in place, is compared with. A view of one growing
+// map instead of the copy would send BatchNorm to CUDA kernels for any strides
+// (docs/gpu.md).
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -10,6 +12,15 @@
 
 namespace chexnet {
 namespace {
+
+// Channels of `a`, then of `b`. Told as [N, H, W, C], CUDA's `cat` copies 16
+// bytes at once; told as a channels-last map it writes element by element.
+at::Tensor joined(const at::Tensor& a, const at::Tensor& b,
+                  at::MemoryFormat format) {
+  if (format != at::MemoryFormat::ChannelsLast) return at::cat({a, b}, 1);
+  return at::cat({a.permute({0, 2, 3, 1}), b.permute({0, 2, 3, 1})}, 3)
+      .permute({0, 3, 1, 2});
+}
 
 // BN-ReLU-1x1-BN-ReLU-3x3: `in` channels -> `growth` new ones.
 class DenseLayer {
@@ -50,23 +61,23 @@ class DenseBlock {
   }
 
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
-    std::vector<at::Tensor> features = {x};
+    at::Tensor features = x;
     for (auto& layer : layers_)
-      features.push_back(
-          layer.forward(features.size() == 1 ? x : at::cat(features, 1), pass));
-    return at::cat(features, 1);
+      features = joined(features, layer.forward(features, pass),
+                        context_.memory_format);
+    return features;
   }
-  // One gradient buffer for the block; each layer adds what its inputs
-  // contributed.
+  // Each layer adds what came to its inputs from all behind it.
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
-    at::Tensor gradient = dy.clone(context_.memory_format);
+    at::Tensor gradient = dy;
     for (size_t i = layers_.size(); i-- > 0;) {
       const int64_t before = in_ + static_cast<int64_t>(i) * growth_;
       const at::Tensor own = gradient.narrow(1, before, growth_)
                                  .contiguous(context_.memory_format);
-      gradient.narrow(1, 0, before).add_(layers_[i].backward(own, part));
+      at::Tensor inputs = layers_[i].backward(own, part);
+      gradient = inputs.add_(gradient.narrow(1, 0, before));
     }
-    return gradient.narrow(1, 0, in_).contiguous(context_.memory_format);
+    return gradient;
   }
 
  private:

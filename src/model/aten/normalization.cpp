@@ -2,28 +2,27 @@
 
 #include <ATen/ATen.h>
 
+#include <cassert>
+
 namespace chexnet {
-namespace {
-
-at::Tensor per_channel(const std::vector<double>& values,
-                       const NetworkOptions& options) {
-  return at::tensor(values, at::kDouble)
-      .to(options.device, master_type(options.precision))
-      .view({1, 3, 1, 1});
-}
-
-}  // namespace
 
 PixelNormalization::PixelNormalization(const NetworkOptions& options)
-    : options_(options),
-      mean_(per_channel(options.mean, options)),
-      std_(per_channel(options.std, options)) {}
+    : format_(activation_format(options.precision)) {
+  const auto master = at::dtype(master_type(options.precision));
+  const at::Tensor gray = at::arange(256, master).div_(255.0).unsqueeze(1);
+  const at::Tensor mean = at::tensor(options.mean, at::kDouble).to(master),
+                   std = at::tensor(options.std, at::kDouble).to(master);
+  values_ =
+      ((gray - mean) / std).to(options.device, compute_type(options.precision));
+}
 
 at::Tensor PixelNormalization::apply(const at::Tensor& images) const {
-  const at::Tensor gray = images.to(mean_.scalar_type()).div_(255.0);
-  return ((gray - mean_) / std_)
-      .to(compute_type(options_.precision))
-      .contiguous(activation_format(options_.precision));
+  assert(images.scalar_type() == at::kByte && images.size(1) == 1);
+  const at::Tensor gray = images.to(at::kInt).reshape({-1});
+  return values_.index_select(0, gray)
+      .view({images.size(0), images.size(2), images.size(3), 3})
+      .permute({0, 3, 1, 2})
+      .contiguous(format_);
 }
 
 }  // namespace chexnet

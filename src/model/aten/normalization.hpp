@@ -7,6 +7,8 @@
 
 namespace chexnet {
 
+// A gray value is one of 256, so all results are computed beforehand, on the
+// CPU: the same for every device.
 class PixelNormalization {
  public:
   explicit PixelNormalization(const NetworkOptions& options);
@@ -16,8 +18,8 @@ class PixelNormalization {
   at::Tensor apply(const at::Tensor& images) const;
 
  private:
-  const NetworkOptions& options_;
-  at::Tensor mean_, std_;  // [1,3,1,1]
+  at::MemoryFormat format_;
+  at::Tensor values_;  // [gray value,3], in the compute type, on the device
 };
 
 }  // namespace chexnet

@@ -118,6 +118,22 @@ void estimate_figures(const std::map<size_t, Columns>& by_finding,
 
 }  // namespace
 
+FindingsInMean Localization::in_mean() const {
+  FindingsInMean counts{findings.size(), 0};
+  for (const auto& f : findings) counts.few += f.few_cases() ? 1 : 0;
+  return counts;
+}
+
+FindingsInMean Localization::in_mean_of_called() const {
+  FindingsInMean counts;
+  for (const auto& f : findings) {
+    if (f.called == 0) continue;
+    ++counts.findings;
+    counts.few += f.few_called() ? 1 : 0;
+  }
+  return counts;
+}
+
 // A case is a finding of an image, with all of its boxes: hitting one of two is
 // a hit. Cases are sorted by row and finding, whatever the order of the list.
 BoxedCases boxed_cases(std::span<const FindingBox> boxes,

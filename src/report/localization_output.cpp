@@ -18,14 +18,30 @@ void add_ious(const IouEstimates& estimates, std::vector<std::string>& line) {
     line.push_back(figure_text(e.value, kDigits));
 }
 
-void add_called(size_t cases, const Estimate& pointing,
+const char* star(bool few) { return few ? " *" : ""; }
+
+void add_called(size_t cases, const Estimate& pointing, bool few,
                 std::vector<std::string>& line) {
-  line.push_back(std::to_string(cases));
+  line.push_back(std::to_string(cases) + star(few));
   line.push_back(figure_text(pointing.value, kDigits));
+}
+
+// "  mean of 9 findings, 2 *"
+std::string mean_label(const FindingsInMean& mean) {
+  return "  mean of " +
+         counted(static_cast<int64_t>(mean.findings), "finding") +
+         (mean.few > 0 ? ", " + std::to_string(mean.few) + " *" : "");
 }
 
 Json json_of(const Estimate& e) {
   return {{"value", json_of(e.value)}, {"interval", json_of(e.interval)}};
+}
+
+Json json_of(const Estimate& mean, const FindingsInMean& of) {
+  Json json = json_of(mean);
+  json["findings"] = of.findings;
+  json["few_cases"] = of.few;
+  return json;
 }
 
 Json json_of(const IouEstimates& estimates) {
@@ -47,26 +63,30 @@ std::string localization_text(const Localization& localization) {
   for (const double t : kIouThresholds)
     lines[0].push_back("IoU " + fixed(t, 1));
   lines[0].insert(lines[0].end(), {"mean IoU", "boxes of a map"});
-  bool few = false;
+  const FindingsInMean mean = localization.in_mean();
+  const FindingsInMean mean_of_called = localization.in_mean_of_called();
+  bool intervals = true;
   size_t all_called = 0;
   for (const auto& f : localization.findings) {
-    few = few || f.few_cases();
-    lines.push_back({"  " + f.finding + (f.few_cases() ? " *" : ""),
+    intervals = intervals && f.pointing.interval;
+    lines.push_back({"  " + f.finding + star(f.few_cases()),
                      std::to_string(f.cases),
                      figure_text(f.pointing.value, kDigits),
                      interval_text(f.pointing.interval, " - ", kDigits)});
-    if (called) add_called(f.called, f.pointing_of_called, lines.back());
+    if (called)
+      add_called(f.called, f.pointing_of_called, f.few_called(), lines.back());
     all_called += f.called;
     add_ious(f.iou_at, lines.back());
     lines.back().push_back(fixed(f.mean_iou, 2));
     lines.back().push_back(fixed(f.boxes_per_map, 1));
   }
   lines.push_back(
-      {"  mean", std::to_string(localization.cases),
+      {mean_label(mean), std::to_string(localization.cases),
        figure_text(localization.mean_pointing.value, kDigits),
        interval_text(localization.mean_pointing.interval, " - ", kDigits)});
   if (called)
-    add_called(all_called, localization.mean_pointing_of_called, lines.back());
+    add_called(all_called, localization.mean_pointing_of_called,
+               mean_of_called.few > 0, lines.back());
   add_ious(localization.mean_iou_at, lines.back());
   lines.back().insert(lines.back().end(), {"-", "-"});
 
@@ -78,7 +98,13 @@ std::string localization_text(const Localization& localization) {
     text +=
         "  called: of these images, positive by Youden's threshold, and the "
         "share of them with the point in a box\n";
-  if (few) text += "  * rough: fewer than ten images\n";
+  if (mean.few > 0 || (called && mean_of_called.few > 0))
+    text +=
+        "  * rough: fewer than ten images, or a mean that counts findings with "
+        "so few\n";
+  if (!intervals)
+    text +=
+        "  no interval (-): fewer than five patients, or no resample differs\n";
   if (localization.damaged > 0)
     text += "  left out: " + std::to_string(localization.damaged) +
             " of damaged images\n";
@@ -116,10 +142,11 @@ Json localization_json(const Localization& localization) {
           {"few_cases", f.few_called()},
           {"pointing", json_of(f.pointing_of_called)}};
   }
-  json["mean_pointing"] = json_of(localization.mean_pointing);
+  json["mean_pointing"] =
+      json_of(localization.mean_pointing, localization.in_mean());
   if (called)
-    json["mean_pointing_of_called"] =
-        json_of(localization.mean_pointing_of_called);
+    json["mean_pointing_of_called"] = json_of(
+        localization.mean_pointing_of_called, localization.in_mean_of_called());
   json["mean_iou_at"] = json_of(localization.mean_iou_at);
   return json;
 }

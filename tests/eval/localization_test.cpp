@@ -201,6 +201,8 @@ TEST_CASE("a mean that counts a finding of few patients has no interval") {
   CHECK_FALSE(few.findings[1].pointing.interval);
   CHECK(few.mean_pointing.value == Approx((4.0 / 12 + 1) / 2));
   CHECK_FALSE(few.mean_pointing.interval);
+  CHECK((enough.in_mean().findings == 1 && enough.in_mean().few == 0));
+  CHECK((few.in_mean().findings == 2 && few.in_mean().few == 1));
 }
 
 TEST_CASE("the pointing game is also told of the cases called positive") {
@@ -243,4 +245,7 @@ TEST_CASE("the pointing game is also told of the cases called positive") {
   CHECK_FALSE(infiltration.pointing_of_called.value);
   // Over the findings that have such a case.
   CHECK(found.mean_pointing_of_called.value == Approx(0.5));
+  CHECK(found.in_mean().findings == 2);
+  CHECK(found.in_mean_of_called().findings == 1);
+  CHECK(found.in_mean_of_called().few == 1);
 }

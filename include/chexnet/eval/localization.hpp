@@ -93,10 +93,17 @@ struct FindingLocalization {
   bool few_called() const { return called < kFewPositives; }
 };
 
+// What a mean over findings is of: each weighs alike, however few its cases.
+struct FindingsInMean {
+  size_t findings = 0;
+  size_t few = 0;  // of these, with few cases
+};
+
 struct Localization {
   std::vector<FindingLocalization> findings;  // that have a case
   // Over these; a resample counts where all have one. Of those called positive:
-  // over the findings with such a case.
+  // over the findings with such a case. Without an interval where one of them
+  // is of fewer than kLeastPatients.
   Estimate mean_pointing, mean_pointing_of_called;
   std::array<Estimate, kIouThresholds.size()> mean_iou_at{};
   bool knows_called = false;  // mark_called had thresholds
@@ -105,6 +112,8 @@ struct Localization {
   size_t damaged = 0, outside = 0, cut_boxes = 0;
   BoxedCases asked;
   uint32_t patients = 0;  // of the images with a case; 0 = not known
+  FindingsInMean in_mean() const;
+  FindingsInMean in_mean_of_called() const;
 };
 
 // `scores`: of asked.cases, in their order. Intervals are of patients, as those

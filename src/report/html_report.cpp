@@ -97,7 +97,7 @@ std::string report_html(const std::filesystem::path& folder,
   body.add("gaps", "What this page lacks",
            gaps_section(results, split, folder, options.for_sharing));
   return html_page(
-      text(results, "run") + " - chexnet-train",
+      run_name(results) + " - chexnet-train",
       body.html(opening(results, split)) + "<p class=\"soft\">Written " +
           xml_escaped(text(results, "written")) + " by chexnet-train " +
           xml_escaped(text(results, "version")) + ".</p>\n");

@@ -104,7 +104,7 @@ std::string model_card(const std::filesystem::path& folder) {
   const Json& evaluation = member(member(results, "evaluations"), split);
   const Json& model = member(results, "model");
   const std::string side = count_text(model, "input_px");
-  return "# " + plain(text(results, "run")) +
+  return "# " + plain(run_name(results)) +
          "\n\n**For research use. Not a medical device: not to be used for "
          "diagnosis.**\n\n" +
          plain(shown(text(model, "network"))) + " for chest X-rays of " + side +

@@ -12,6 +12,18 @@ namespace {
 // one width.
 bool is_figure(const std::string& column) { return column.starts_with('#'); }
 
+// A figure may be broken before its interval, and nowhere else: a table that
+// does not fit becomes narrower that way, and one that does has single lines.
+std::string figure_cell(const std::string& tag, const std::string& text) {
+  const std::string name = tag.substr(0, tag.find(' '));
+  const auto interval = text.find(" (");
+  if (interval == std::string::npos)
+    return "<" + tag + " class=\"n\">" + xml_escaped(text) + "</" + name + ">";
+  return "<" + tag + " class=\"n breaks\"><span>" +
+         xml_escaped(text.substr(0, interval)) + "</span> <span>" +
+         xml_escaped(text.substr(interval + 1)) + "</span></" + name + ">";
+}
+
 }  // namespace
 
 // Nothing is fetched and nothing runs: the page works from a file, in a mail
@@ -33,12 +45,12 @@ void HtmlTable::add(const std::vector<std::string>& cells) {
   assert(cells.size() == columns_.size());
   rows_ += "<tr>";
   for (size_t i = 0; i < cells.size(); ++i) {
-    const std::string text = xml_escaped(cells[i]);
     if (i == 0)
-      rows_ += "<th scope=\"row\">" + text + "</th>";
+      rows_ += "<th scope=\"row\">" + xml_escaped(cells[i]) + "</th>";
+    else if (is_figure(columns_[i]))
+      rows_ += figure_cell("td", cells[i]);
     else
-      rows_ += (is_figure(columns_[i]) ? "<td class=\"n\">" : "<td>") + text +
-               "</td>";
+      rows_ += "<td>" + xml_escaped(cells[i]) + "</td>";
   }
   rows_ += "</tr>\n";
 }
@@ -47,10 +59,9 @@ void HtmlTable::add(const std::vector<std::string>& cells) {
 std::string HtmlTable::html() const {
   std::string head;
   for (const auto& column : columns_)
-    head += (is_figure(column) ? "<th scope=\"col\" class=\"n\">" +
-                                     xml_escaped(column.substr(1))
-                               : "<th scope=\"col\">" + xml_escaped(column)) +
-            "</th>";
+    head += is_figure(column)
+                ? figure_cell("th scope=\"col\"", column.substr(1))
+                : "<th scope=\"col\">" + xml_escaped(column) + "</th>";
   return "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" +
          xml_escaped(caption_) + "\"><table><caption>" + xml_escaped(caption_) +
          "</caption>\n<thead><tr>" + head + "</tr></thead>\n<tbody>" + rows_ +

@@ -159,7 +159,7 @@ std::string forest_of(const Json& evaluation) {
 
 std::string opening(const Json& results, const std::string& split) {
   const Json& evaluation = member(member(results, "evaluations"), split);
-  std::string html = "<h1>" + xml_escaped(text(results, "run")) + "</h1>\n" +
+  std::string html = "<h1>" + xml_escaped(run_name(results)) + "</h1>\n" +
                      html_notice() + what_it_is(results, split);
   if (evaluation.is_null())
     return html + html_paragraph("Nothing was scored: eval.splits is empty.");

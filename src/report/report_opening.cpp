@@ -215,7 +215,9 @@ std::string figures_section(const Json& results, const std::string& split) {
          "<p class=\"soft\">Average precision (area under the precision-recall "
          "curve) is to be read against the prevalence, which a coin reaches. "
          "Brier score and expected calibration error (ECE, ten bins of equal "
-         "count): 0 is best. Rough: fewer than ten positives.</p>\n";
+         "count): 0 is best. Rough: fewer than ten positives. No interval: "
+         "fewer than five patients with the finding, or without, or no "
+         "resample differs.</p>\n";
 }
 
 }  // namespace chexnet

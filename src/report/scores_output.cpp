@@ -60,6 +60,15 @@ Rows summary_rows(const SplitScores& result) {
   if (!few.empty())
     rows.emplace_back("rough: fewer than ten positives",
                       printable(listed(few)));
+  std::vector<std::string> without;
+  for (const auto& f : result.figures.findings)
+    if (f.auroc.value && f.few_patients) without.push_back(f.finding);
+  if (any.value && result.figures.any_finding.few_patients)
+    without.emplace_back("any finding");
+  if (!without.empty())
+    rows.emplace_back("no interval, nor of a mean with these",
+                      printable(listed(without)) +
+                          ": fewer than five patients have it, or have it not");
   return rows;
 }
 
@@ -109,6 +118,7 @@ Json json_of(const FindingFigures& f) {
   json["positives"] = f.positives;
   json["negatives"] = f.negatives;
   json["few_positives"] = f.few_positives();
+  json["few_patients"] = f.few_patients;
   json["auroc"] = json_of(f.auroc.value);
   json["auroc_interval"] = json_of(f.auroc.interval);
   json["auroc_interval_delong"] = json_of(f.delong);

@@ -10,9 +10,17 @@ Verdicts verdicts_of(const Json& evaluation) {
   constexpr double kWell = 0.8, kFairly = 0.7, kChance = 0.5;
   Verdicts verdicts;
   for (const auto& [name, figures] : member(evaluation, "findings").items()) {
-    const auto range = interval(figures, "auroc_interval");
-    if (!range || is_true(figures, "few_positives"))
+    const auto value = number(figures, "auroc");
+    auto range = interval(figures, "auroc_interval");
+    // All of the one kind before all of the other: no resample differs.
+    const bool flawless = !range && value == 1.0;
+    if (!range && value == 0.0) range = Interval{0, 0};
+    const bool few =
+        is_true(figures, "few_positives") || is_true(figures, "few_patients");
+    if (few || (!range && !flawless))
       verdicts.too_few.push_back(shown(name));
+    else if (flawless)
+      verdicts.flawless.push_back(shown(name));
     else if (range->low >= kWell)
       verdicts.well.push_back(shown(name));
     else if (range->low >= kFairly)
@@ -34,6 +42,9 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
     if (!names.empty())
       sentences.push_back(std::string(what) + ": " + listed(names) + ".");
   };
+  add("Without an error in these images (AUROC 1, so no interval says how "
+      "surely)",
+      verdicts.flawless);
   add("Well (AUROC surely above 0.8)", verdicts.well);
   add("Fairly (AUROC surely above 0.7)", verdicts.fairly);
   add("Weakly (AUROC surely above 0.5)", verdicts.weakly);
@@ -41,7 +52,9 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
   add("Surely worse than a coin (AUROC below 0.5), so something is wrong with "
       "the labels or the network",
       verdicts.worse);
-  add("Too few to judge, under ten images with it", verdicts.too_few);
+  add("Too few to judge, under ten images with it, or under five patients "
+      "with it or without",
+      verdicts.too_few);
   return sentences;
 }
 

@@ -20,7 +20,8 @@ struct Verdicts {
   std::vector<std::string> weakly;     // above 0.5
   std::vector<std::string> not_shown;  // the interval holds 0.5
   std::vector<std::string> worse;      // all of it is below 0.5
-  std::vector<std::string> too_few;    // under ten positives, or no interval
+  std::vector<std::string> flawless;   // AUROC 1, so resamples show no spread
+  std::vector<std::string> too_few;    // under ten positives or five patients
 };
 // `evaluation`: of results.json.
 Verdicts verdicts_of(const Json& evaluation);

@@ -18,7 +18,9 @@ for finding, f in result["findings"].items():
     if f["auroc_interval"] is not None:
         assert f["auroc_interval"] == [float(line["low"]), float(line["high"])]
     else:
-        assert not line["low"] and (f["positives"] < 10 or f["auroc"] == 1)
+        assert not line["low"] and (f["few_patients"] or f["auroc"] in (None, 1))
+    if f["few_patients"]:
+        assert f["auroc_interval"] is f["auroc_interval_delong"] is f["average_precision_interval"] is None
 assert sum(f["auroc_interval"] is not None for f in result["findings"].values()) > 3
 # Some findings here are of fewer than five patients.
 assert result["mean_auroc_interval"] is None and 0 < result["mean_auroc"] < 1
@@ -56,6 +58,7 @@ PY
 evaluate --choose-on "$val" --prevalence 0.01 >"$scratch/text"
 check "the text has intervals" grep -q "95 % by patient" "$scratch/text"
 check "and points" grep -q "^Operating points" "$scratch/text"
+check "and why an interval is missing" grep -q "no interval, nor of a mean with these.*fewer than five patients" "$scratch/text"
 check "and says what is rough" grep -q "fewer than ten positives" "$scratch/text"
 check "without patients images are drawn" bash -c "'$program' evaluate --predictions '$val' | grep -q '95 % by image'"
 test=$scratch/run/predictions_test.csv

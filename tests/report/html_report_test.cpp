@@ -109,8 +109,10 @@ TEST_CASE("the report says what is separated, how surely, and what it is not") {
         "patients. No patient is in both.",
         "10,000 resamples", "Well (AUROC surely above 0.8): Mass.",
         "Not shown to be better than a coin: Pleural Thickening.",
-        "under ten images with it: Hernia.",
+        "Too few to judge, under ten images with it, or under five patients "
+        "with it or without: Hernia.",
         "<span>0.855</span> <span>(0.810 to 0.900)</span>",
+        "No interval: fewer than five patients with the finding, or without",
         "<span>0.75</span> <span>(0.60 to 0.86)</span>", "<polyline",
         "&quot;v&quot;"}) {
     INFO(part);

@@ -30,8 +30,9 @@ struct ReliabilityBin {
   }
 };
 
-// Equal widths of 0..1, or edges at quantiles of the probabilities, where equal
-// ones stay together and bins may be empty. As scikit-learn's calibration_curve
+// Equal widths of 0..1, or edges at quantiles of the probabilities (linear
+// between two, as numpy.percentile), where equal ones stay together and bins
+// may be of unequal size, or empty. As scikit-learn's calibration_curve
 // with "uniform" and "quantile", empty bins included. No bins where brier_score
 // is empty.
 enum class Binning { kEqualWidth, kEqualMass };

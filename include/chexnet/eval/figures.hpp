@@ -24,12 +24,14 @@ struct Estimate {
 struct FindingFigures {
   std::string finding;
   size_t positives = 0, negatives = 0;
+  // Fewer than kLeastPatients that have it, or that have it not: no interval.
+  bool few_patients = false;
   Estimate auroc, average_precision;
   // 95 % of the AUROC without resampling, by patient (delong.hpp).
   std::optional<Interval> delong;
   // Empty where a score is no probability.
   std::optional<double> brier;
-  // Expected calibration error, ten bins.
+  // Expected calibration error, ten bins (calibration_error.hpp).
   std::optional<double> error_in_equal_widths, error_in_equal_masses;
   bool few_positives() const { return positives < kFewPositives; }
 };
@@ -37,7 +39,8 @@ struct FindingFigures {
 struct Figures {
   std::vector<FindingFigures> findings;  // as Scores::findings
   // Over the findings that have an AUROC, without "No Finding". A resample
-  // counts where all of them have one.
+  // counts where all of them have one. Without an interval where one of them
+  // has few patients.
   Estimate mean_auroc;
   FindingFigures any_finding;  // by the mean logit, which is no probability
   uint32_t patients = 0;       // of the scored images; 0 = not known

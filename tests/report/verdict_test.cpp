@@ -1,0 +1,78 @@
+#include "report/verdict.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+Json figures_of(const Json& auroc, const Json& range) {
+  return {{"auroc", auroc}, {"auroc_interval", range}};
+}
+
+// The first words of the sentence that names the one finding.
+std::string verdict_of(const Json& figures) {
+  const Json evaluation = {{"findings", {{"Mass", figures}}}};
+  const auto sentences = sentences_of(verdicts_of(evaluation));
+  REQUIRE(sentences.size() == 1);
+  REQUIRE(sentences[0].ends_with(": Mass."));
+  return sentences[0].substr(0, sentences[0].find_first_of(",(:"));
+}
+
+}  // namespace
+
+TEST_CASE("the lower end of the interval says how well a finding is told") {
+  const auto verdict = [](double low, double high) {
+    return verdict_of(figures_of((low + high) / 2, {low, high}));
+  };
+  CHECK(verdict(0.8, 0.9) == "Well ");
+  CHECK(verdict(0.7999, 0.99) == "Fairly ");
+  CHECK(verdict(0.7, 0.75) == "Fairly ");
+  CHECK(verdict(0.6999, 0.9) == "Weakly ");
+  CHECK(verdict(0.5001, 0.6) == "Weakly ");
+  CHECK(verdict(0.5, 0.9) == "Not shown to be better than a coin");
+  CHECK(verdict(0.1, 0.5) == "Not shown to be better than a coin");
+  CHECK(verdict(0.1, 0.4999) == "Surely worse than a coin ");
+  CHECK(verdict(0.0, 0.01) == "Surely worse than a coin ");
+}
+
+TEST_CASE("without an interval the verdict says why there is none") {
+  const Json none = nullptr;
+  CHECK(verdict_of(figures_of(1.0, none)) ==
+        "Without an error in these images ");
+  CHECK(verdict_of(figures_of(0.0, none)) == "Surely worse than a coin ");
+  CHECK(verdict_of(figures_of(none, none)) == "Too few to judge");
+  for (const char* few : {"few_positives", "few_patients"}) {
+    Json figures = figures_of(1.0, none);
+    figures[few] = true;
+    CHECK(verdict_of(figures) == "Too few to judge");
+  }
+  Json rough = figures_of(0.9, {0.85, 0.95});
+  rough["few_positives"] = true;
+  CHECK(verdict_of(rough) == "Too few to judge");
+}
+
+TEST_CASE("what is not proven is no use, and what had no error is") {
+  const auto limits = [](const Json& figures) {
+    return limits_of_use(
+        {{"evaluations", {{"test", {{"findings", {{"Mass", figures}}}}}}}},
+        "test");
+  };
+  const std::string unproven =
+      "Mass: these images do not show that it works for them.";
+  const auto names_it = [&](const Json& figures) {
+    for (const auto& limit : limits(figures))
+      if (limit == unproven) return true;
+    return false;
+  };
+  CHECK_FALSE(names_it(figures_of(1.0, nullptr)));
+  CHECK_FALSE(names_it(figures_of(0.6, {0.55, 0.7})));
+  CHECK(names_it(figures_of(0.0, nullptr)));
+  CHECK(names_it(figures_of(0.3, {0.2, 0.4})));
+  CHECK(names_it(figures_of(0.6, {0.45, 0.7})));
+  CHECK(names_it(figures_of(0.9, nullptr)));
+}

@@ -57,6 +57,7 @@ void read(const std::string& path) {
   if (!accepted<DataError>(
           [&] { skip = read_radiograph(path, 1 << 20, picture); }))
     return;
+  require(*skip_name(skip) != '\0', "what is passed over has a name");
   if (skip != Skip::kNone) return;
   require(picture.width > 0 && picture.height > 0, "a picture has pixels");
   require(picture.pixels.size() == static_cast<size_t>(picture.width) *
@@ -89,10 +90,17 @@ std::string element(unsigned group, unsigned number, const std::string& vr,
          (is_long ? little(0, 2) + little(size, 4) : little(size, 2)) + value;
 }
 
-// 4 x 4 pixels of 16 bits, with elements of the groups before 0028 and of those
-// from there on.
+// What a file says of its pixels. There are always 16 of them.
+struct Pixels {
+  unsigned allocated = 16, stored = 12;  // bits
+  bool is_signed = false;
+  unsigned side = 4;
+};
+
+// A file with elements of the groups before 0028 and of those from there
+// on.
 std::string file_of(const std::string& photometric, const std::string& more,
-                    const std::string& before = "") {
+                    const std::string& before = "", Pixels pixel = {}) {
   const std::string sop = "1.2.840.10008.5.1.4.1.1.1";
   const std::string meta = element(2, 2, "UI", sop) +
                            element(2, 3, "UI", "1.2.3") +
@@ -104,23 +112,31 @@ std::string file_of(const std::string& photometric, const std::string& more,
           element(0x10, 0x20, "LO", "Doe") + element(0x10, 0x40, "CS", "F") +
           before + element(0x28, 2, "US", little(1, 2)) +
           element(0x28, 4, "CS", photometric) +
-          element(0x28, 0x10, "US", little(4, 2)) +
-          element(0x28, 0x11, "US", little(4, 2)) +
-          element(0x28, 0x100, "US", little(16, 2)) +
-          element(0x28, 0x101, "US", little(12, 2)) +
-          element(0x28, 0x102, "US", little(11, 2)) +
-          element(0x28, 0x103, "US", little(0, 2)) + more;
+          element(0x28, 0x10, "US", little(pixel.side, 2)) +
+          element(0x28, 0x11, "US", little(pixel.side, 2)) +
+          element(0x28, 0x100, "US", little(pixel.allocated, 2)) +
+          element(0x28, 0x101, "US", little(pixel.stored, 2)) +
+          element(0x28, 0x102, "US", little(pixel.stored - 1, 2)) +
+          element(0x28, 0x103, "US", little(pixel.is_signed ? 1 : 0, 2)) + more;
+  const auto bytes = static_cast<int>(pixel.allocated / 8);
   std::string pixels;
-  for (unsigned i = 0; i < 16; ++i) pixels += little(273 * i, 2);
+  for (unsigned i = 0; i < 16; ++i) pixels += little(273 * i, bytes);
   return file + element(0x7fe0, 0x10, "OW", pixels);
 }
 
-std::vector<std::string> seeds() {
-  const std::string lut =
-      little(0xfffe, 2) + little(0xe000, 2) + little(38, 4) +
-      element(0x28, 0x3002, "US", little(4, 2) + little(0, 2) + little(8, 2)) +
+// A sequence of one lookup table, with `count` entries by its own words.
+std::string lut_of(unsigned count) {
+  const std::string table =
+      element(0x28, 0x3002, "US",
+              little(count, 2) + little(0, 2) + little(8, 2)) +
       element(0x28, 0x3006, "OW",
               little(1, 2) + little(9, 2) + little(99, 2) + little(250, 2));
+  return little(0xfffe, 2) + little(0xe000, 2) +
+         little(static_cast<unsigned>(table.size()), 4) + table;
+}
+
+std::vector<std::string> seeds() {
+  const std::string lut = lut_of(4);
   return {
       file_of("MONOCHROME2", ""),
       file_of("MONOCHROME1", element(0x28, 0x1050, "DS", "2048") +
@@ -130,6 +146,16 @@ std::vector<std::string> seeds() {
                                  element(0x28, 0x1053, "DS", "2.5")),
       file_of("MONOCHROME2", element(0x28, 0x3010, "SQ", lut)),
       file_of("MONOCHROME2", element(0x28, 0x3000, "SQ", lut)),
+      file_of("MONOCHROME2", element(0x28, 0x3010, "SQ", lut_of(0))),
+      file_of("MONOCHROME2", "", "", {8, 8}),
+      file_of("MONOCHROME2", element(0x28, 0x3010, "SQ", lut), "",
+              {16, 12, true}),
+      file_of("MONOCHROME2", "", "", {32, 32, true}),
+      file_of("MONOCHROME2", "", "", {16, 12, false, 5}),
+      file_of("MONOCHROME2", "", "", {16, 12, false, 60000}),
+      file_of("MONOCHROME2", "", "", {16, 12, false, 0}),
+      file_of("MONOCHROME2", element(0x28, 0x1050, "DS", "2048") +
+                                 element(0x28, 0x1051, "DS", "4096")),
       file_of("MONOCHROME2", element(0x28, 0x1050, "DS", "2048") +
                                  element(0x28, 0x1051, "DS", "1") +
                                  element(0x2050, 0x20, "CS", "INVERSE")),

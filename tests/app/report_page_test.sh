@@ -18,7 +18,7 @@ browser=$(command -v chromium-headless-shell chromium google-chrome | head -n 1)
 "$program" train "$small" --set eval.splits=[val,test] --set data.val_fraction=0.3 --set train.max_steps=14 --out "$scratch/one" 2>"$scratch/log" ||
   { cat "$scratch/log"; exit 1; }
 cp -r "$scratch/one" "$scratch/two"
-mkdir "$scratch/strange"
+mkdir "$scratch/strange" && cp "$scratch/one/config.yaml" "$scratch/strange"
 echo '{"format": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/strange/results.json"
 { "$program" report "$scratch/strange" && "$program" report "$scratch/one" --no-images &&
   "$program" report --compare "$scratch/one" "$scratch/two" --out "$scratch/both.html"; } 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }

@@ -132,7 +132,8 @@ TemplateValues values_of(const KubernetesRequest& request,
   return values;
 }
 
-void check(const JobRequest& job) {
+void check(const KubernetesRequest& request) {
+  const JobRequest& job = request.job;
   const auto refuse = [](const std::string& text) {
     throw ConfigError("[submit] --kubernetes " + text);
   };
@@ -153,12 +154,23 @@ void check(const JobRequest& job) {
   if (!job.lines.empty() || !job.setup.empty())
     refuse(
         "takes no --line and no --setup. Hint: change what --dry-run prints");
+  if (job.launcher != JobLauncher::kMpirun)
+    refuse("starts ranks by mpirun. Hint: leave out --launcher");
+  constexpr size_t kMostConfigBytes = 1 << 20;  // of a ConfigMap
+  size_t bytes = 0;
+  for (const auto& config : request.configs) bytes += config.size();
+  if (bytes > kMostConfigBytes)
+    refuse(
+        "puts the configs of all runs into one ConfigMap, which holds 1 "
+        "MiB; those of " +
+        std::to_string(request.configs.size()) +
+        " runs are larger. Hint: a sweep in several parts");
 }
 
 }  // namespace
 
 std::string kubernetes_manifest(const KubernetesRequest& request) {
-  check(request.job);
+  check(request);
   const std::string name = object_name(request.job.name);
   const std::string configs = name + "-config";
   TemplateValues values = values_of(request, configs);

@@ -8,8 +8,7 @@
 using namespace chexnet;
 
 TEST_CASE("each gray value becomes (v / 255 - mean) / std of its channel") {
-  const at::Tensor images =
-      at::arange(256).to(at::kByte).view({2, 1, 8, 16});
+  const at::Tensor images = at::arange(256).to(at::kByte).view({2, 1, 8, 16});
   for (const auto precision : {Precision::kFp64, Precision::kFp32,
                                Precision::kBf16, Precision::kFp16}) {
     INFO(choice_name(precision));

@@ -38,7 +38,8 @@ TEST_CASE("the mean of a class activation map and the bias are the logit",
       INFO(arch << (own_engine ? " engine" : " ATen"));
       Made made(arch, {.own_engine = own_engine});
       const at::Tensor images = noise_images(3, 64);
-      const HeatMaps maps = heat_maps(made.network, images, {});
+      const HeatMaps maps =
+          heat_maps(made.network, images, {HeatMapMethod::kCam});
       REQUIRE((maps.images == 3 && maps.findings == kFindings));
       REQUIRE((maps.height == 2 && maps.width == 2));
       const at::Tensor logits =
@@ -64,7 +65,8 @@ TEST_CASE(
       Made made(arch,
                 {.precision = Precision::kFp64, .own_engine = own_engine});
       const at::Tensor images = noise_images(2, 64);
-      const HeatMaps cam = heat_maps(made.network, images, {});
+      const HeatMaps cam =
+          heat_maps(made.network, images, {HeatMapMethod::kCam});
       const HeatMaps grad =
           heat_maps(made.network, images, {HeatMapMethod::kGradCam});
       REQUIRE(grad.values.size() == cam.values.size());
@@ -87,7 +89,7 @@ TEST_CASE("the engine's heat maps are those of ATen's operators",
     const auto maps = [&](bool own_engine) {
       Made made(arch,
                 {.precision = Precision::kFp64, .own_engine = own_engine});
-      return heat_maps(made.network, images, {}).values;
+      return heat_maps(made.network, images, {HeatMapMethod::kCam}).values;
     };
     CHECK(largest_difference(maps(true), maps(false)) < 1e-6);
   }
@@ -98,7 +100,8 @@ TEST_CASE("the engine's heat maps do not depend on the number of threads") {
   const auto maps = [](int threads) {
     at::set_num_threads(threads);
     Made made("densenet121", {});
-    return heat_maps(made.network, noise_images(3, 64), {}).values;
+    return heat_maps(made.network, noise_images(3, 64), {HeatMapMethod::kCam})
+        .values;
   };
   const auto one = maps(1), three = maps(3);
   at::set_num_threads(before);
@@ -120,7 +123,8 @@ TEST_CASE("maps of shifted inputs are interleaved") {
   for (const int shifts : {2, 4}) {
     Made made("densenet121", {});
     const at::Tensor images = noise_images(2, 64);
-    const HeatMaps plain = heat_maps(made.network, images, {}),
+    const HeatMaps plain =
+                       heat_maps(made.network, images, {HeatMapMethod::kCam}),
                    fine = heat_maps(made.network, images,
                                     {HeatMapMethod::kCam, shifts});
     REQUIRE((fine.width == 2 * shifts && fine.height == 2 * shifts));
@@ -135,7 +139,7 @@ TEST_CASE("maps of shifted inputs are interleaved") {
         moved.select(2, y).select(2, x).copy_(
             images.select(2, std::min<int64_t>(63, y + up))
                 .select(2, std::min<int64_t>(63, x + step)));
-    const HeatMaps once = heat_maps(made.network, moved, {});
+    const HeatMaps once = heat_maps(made.network, moved, {HeatMapMethod::kCam});
     for (size_t n = 0; n < 2; ++n)
       for (size_t k = 0; k < kFindings; ++k)
         for (int y = 0; y < 2; ++y)

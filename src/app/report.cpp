@@ -58,6 +58,18 @@ std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
   return runs;
 }
 
+// An empty file would do as a config, but no run left it: --no-images would not
+// know what to hide.
+void check_config_of(const fs::path& run) {
+  check_holds_run(run);
+  const fs::path file = run / "config.yaml";
+  if (!load_config({file}, {}).data.manifest.path.empty()) return;
+  throw ConfigError("[config] " + file.string() +
+                    ":1: names no table (data.manifest.path), as that of "
+                    "each run does. Hint: the file is damaged; copy it again "
+                    "from where the run was made");
+}
+
 // The runs that the page is of. Each form of the page needs another part of
 // config.yaml, and a folder that one of them refuses is refused by all.
 std::vector<fs::path> checked_runs(const Options& options) {
@@ -66,10 +78,7 @@ std::vector<fs::path> checked_runs(const Options& options) {
                       " runs. Hint: one, or --compare");
   std::vector<fs::path> runs(options.runs.begin(), options.runs.end());
   if (options.compare) runs = runs_below(options.runs);
-  for (const auto& run : runs) {
-    check_holds_run(run);
-    load_config({run / "config.yaml"}, {});
-  }
+  for (const auto& run : runs) check_config_of(run);
   return runs;
 }
 

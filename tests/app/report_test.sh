@@ -125,6 +125,6 @@ all_refuse 2 "$config:"
 sed '1i no_such_section: 1' "$scratch/one/config.yaml" >"$config"
 all_refuse 2 "$config:1:"
 : >"$config"
-all_refuse 2 "$config"
+all_refuse 2 "$config:1: names no table"
 check "nothing was written" eval '! ls "$scratch/none.html" "$scratch/spoiled"/*.html 2>/dev/null'
 finish

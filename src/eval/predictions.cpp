@@ -79,6 +79,12 @@ std::optional<double> mean_auroc_with(const Scores& scores, size_t positives) {
   return sum / static_cast<double>(count);
 }
 
+// An AUROC of two positives rises and falls by chance.
+std::optional<double> choosing_auroc(const Scores& scores) {
+  const auto of_frequent = mean_auroc_with(scores, kFewPositives);
+  return of_frequent ? of_frequent : scores.mean_auroc;
+}
+
 std::string predictions_csv(const Predictions& predictions) {
   const size_t findings = predictions.findings.size();
   std::string text = "image";

@@ -82,12 +82,8 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   const Scores scores = score(result.predictions, config.eval.findings);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const bool by_loss = config.checkpoint.best == BestBy::kLoss;
-  // Two positives would choose by chance; where all findings are rare, all
-  // count.
-  const auto of_frequent = mean_auroc_with(scores, kFewPositives);
-  const double auroc =
-      (of_frequent ? of_frequent : scores.mean_auroc).value_or(nan);
-  const double value = by_loss ? -result.loss : auroc;
+  const double value =
+      by_loss ? -result.loss : choosing_auroc(scores).value_or(nan);
   const double before = by_loss ? -state_.best : state_.best;
   const bool is_best =
       !std::isnan(value) && (std::isnan(before) || value > before);
@@ -113,7 +109,8 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
                          {"damaged", static_cast<int64_t>(scores.damaged)},
                          {"loss", result.loss},
                          {"mean_auroc", scores.mean_auroc.value_or(nan)},
-                         {"mean_auroc_10_positives", of_frequent.value_or(nan)},
+                         {"mean_auroc_10_positives",
+                          mean_auroc_with(scores, kFewPositives).value_or(nan)},
                          {"any_finding_auroc_mean_logit",
                           scores.any_finding_auroc_mean_logit.value_or(nan)},
                          {"best", std::string(is_best ? "yes" : "no")},

@@ -124,6 +124,24 @@ TEST_CASE("means skip what is not defined") {
   CHECK_FALSE(mean_auroc_with(s, 3));
 }
 
+TEST_CASE("a checkpoint is chosen by the findings with ten positives") {
+  Scores s;
+  s.findings = {"Rare", "Frequent", "No Finding"};
+  s.auroc = {0.99, 0.6, 0.1};
+  s.positives = {9, 10, 500};
+  s.mean_auroc = 0.795;
+  CHECK(choosing_auroc(s) == Approx(0.6));
+  // A rare finding that rises by chance does not make a better checkpoint.
+  Scores later = s;
+  later.auroc = {1.0, 0.59, 0.1};
+  later.mean_auroc = 0.795;
+  CHECK(*choosing_auroc(later) < *choosing_auroc(s));
+  s.positives = {9, 9, 500};  // all are rare
+  CHECK(choosing_auroc(s) == Approx(0.795));
+  s.mean_auroc = std::nullopt;
+  CHECK_FALSE(choosing_auroc(s));
+}
+
 TEST_CASE("a table of predictions that does not fit is refused") {
   const ScratchFolder folder;
   Manifest manifest;

@@ -57,6 +57,10 @@ std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
                                          const std::vector<std::string>& known);
 // The same mean over findings with at least `positives` positives.
 std::optional<double> mean_auroc_with(const Scores& scores, size_t positives);
+// What chooses a checkpoint by AUROC: the mean over findings with at least
+// kFewPositives positives, or over all where none has as many. Empty where no
+// AUROC is defined.
+std::optional<double> choosing_auroc(const Scores& scores);
 
 // predictions_<split>.csv: image,label:<finding>…,prob:<finding>…,reason;
 // shortest text that reads back equal. The probabilities of an image that was

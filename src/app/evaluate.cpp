@@ -218,6 +218,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                        score(prediction->predictions, set.scored),
                        set.split.sha256};
     result.scores.loss = prediction->loss;
+    result.missing = set.dataset.missing_of(set.split.name);
     result.localization = std::move(localization);
     print_scores(
         std::move(result),

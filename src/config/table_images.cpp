@@ -206,9 +206,18 @@ std::vector<ConfigOption> s3_options() {
   };
 }
 
-// Damaged images, failing reads and hostile headers.
+// Images that are absent or damaged, failing reads and hostile headers.
 std::vector<ConfigOption> fault_options() {
   return {
+      {
+          MEMBER(data.missing),
+          .help =
+              "what follows from images of the table that are not below "
+              "data.images: fail (before anything is trained) or skip (they "
+              "leave their split; how many is said at the start, with the "
+              "scores and in the report). A split that would lose all fails",
+          .may_change_on_resume = true,
+      },
       {
           MEMBER(data.corrupt),
           .help =

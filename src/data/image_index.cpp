@@ -95,10 +95,10 @@ ImageIndex ImageIndex::scan(const Manifest& manifest,
                             const std::vector<uint32_t>& rows,
                             const std::vector<std::string>& sources,
                             Stores& stores, const Tick& tick) {
-  std::vector<Container> containers;
-  const auto found = find_images(sources, stores, containers, tick);
+  ImageIndex index = scan_present(manifest, rows, sources, stores, tick);
   std::vector<uint32_t> missing;
-  ImageIndex index = match(manifest, rows, found, containers, missing);
+  std::ranges::copy_if(rows, std::back_inserter(missing),
+                       [&](uint32_t row) { return !index.has(row); });
   if (missing.empty()) return index;
   std::string examples;
   for (size_t i = 0; i < std::min<size_t>(3, missing.size()); ++i)
@@ -109,12 +109,22 @@ ImageIndex ImageIndex::scan(const Manifest& manifest,
       "[images] " + std::to_string(missing.size()) + " of " +
       std::to_string(rows.size()) + " images are missing below " +
       joined(sources) + ", e.g. those of " + examples +
-      ". Hint: unpack all archives, check data.images, or train on lists of "
-      "what is there. A path "
-      "must end with the whole name in the table (the first has " +
+      ". Hint: unpack all archives, check data.images, or leave out what is "
+      "not there with data.missing=skip. A path must end with the whole name "
+      "in the table (the first has " +
       std::to_string(folders) +
       " folders); a name stored without its folders counts only where no other "
       "image has the same");
+}
+
+ImageIndex ImageIndex::scan_present(const Manifest& manifest,
+                                    const std::vector<uint32_t>& rows,
+                                    const std::vector<std::string>& sources,
+                                    Stores& stores, const Tick& tick) {
+  std::vector<Container> containers;
+  const auto found = find_images(sources, stores, containers, tick);
+  std::vector<uint32_t> missing;
+  return match(manifest, rows, found, containers, missing);
 }
 
 ImageIndex ImageIndex::match(const Manifest& manifest,

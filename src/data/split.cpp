@@ -167,7 +167,7 @@ void cut_fold(const Manifest& manifest, const DataConfig& config, Rows& train,
                     split + " images. Hint: choose one");
 }
 
-void seal(const Manifest& manifest, const char* name, Split& split) {
+void seal(const Manifest& manifest, const std::string& name, Split& split) {
   split.name = name;
   Sha256 sum;
   for (const auto row : split.rows) {
@@ -263,8 +263,25 @@ Splits all_as_test(const Manifest& manifest, const std::string& name) {
   std::iota(splits.test.rows.begin(), splits.test.rows.end(), 0u);
   seal(manifest, "train", splits.train);
   seal(manifest, "val", splits.val);
-  seal(manifest, name.c_str(), splits.test);
+  seal(manifest, name, splits.test);
   return splits;
+}
+
+size_t leave_out_missing(const Manifest& manifest, const ImageIndex& images,
+                         Split& split) {
+  const auto is_missing = [&](uint32_t row) { return !images.has(row); };
+  const auto all = split.rows;
+  const size_t missing = std::erase_if(split.rows, is_missing);
+  if (missing == 0) return 0;
+  if (split.rows.empty())
+    throw AbsentError("[images] all " + std::to_string(missing) +
+                      " images of the " + split.name +
+                      " split are missing, e.g. that of " +
+                      manifest.place(all.front()) +
+                      ". Hint: check data.images; data.missing=skip leaves out "
+                      "some images, not a whole split");
+  seal(manifest, split.name, split);
+  return missing;
 }
 
 void require_training_images(const Splits& splits) {

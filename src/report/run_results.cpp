@@ -26,7 +26,8 @@ Json data_json(const RunFacts& facts) {
   for (const auto& split : facts.splits)
     json["splits"][split.name] = {{"images", split.images},
                                   {"patients", count_or_null(split.patients)},
-                                  {"sha256", split.sha256}};
+                                  {"sha256", split.sha256},
+                                  {"missing", split.missing}};
   return json;
 }
 

@@ -168,6 +168,8 @@ Json json_of(const OperatingPoint& p, const std::optional<double>& prevalence) {
 std::string scores_text(const SplitScores& result) {
   const Scores& s = result.scores;
   std::string images = images_text(s);
+  if (result.missing > 0)
+    images += " (" + std::to_string(result.missing) + " more are missing)";
   if (result.figures.patients > 0)
     images += " of " + counted(result.figures.patients, "patient");
   return "AUROC on " + place_of(result.split) + ", " + images +
@@ -187,6 +189,7 @@ Json scores_json(const SplitScores& result) {
   Json json;
   json["images"] = s.images;
   json["damaged"] = s.damaged;
+  json["missing"] = result.missing;
   json["not_scored"] = s.not_scored;
   for (size_t k = 0; k < s.findings.size(); ++k)
     json["auroc"][s.findings[k]] = json_of(s.auroc[k]);

@@ -27,19 +27,36 @@ namespace {
 
 using Rows32 = std::vector<uint32_t>;
 
-Rows32 rows_of_all(const Dataset& dataset) {
-  Rows32 rows;
-  const Splits& splits = dataset.splits;
-  for (const Split* split : {&splits.train, &splits.val, &splits.test})
-    rows.insert(rows.end(), split->rows.begin(), split->rows.end());
-  return rows;
+// Those whose images are looked for.
+using Wanted = std::vector<Split*>;
+
+Wanted all_of(Splits& splits) {
+  return {&splits.train, &splits.val, &splits.test};
 }
 
-// `read` gives manifest and splits, on every rank the same; `rows_of` the rows
-// whose images are looked for.
+ImageIndex scan(const DataConfig& config, const Manifest& manifest,
+                const Wanted& wanted, Stores& stores, const Tick& tick) {
+  Rows32 rows;
+  for (const Split* split : wanted)
+    rows.insert(rows.end(), split->rows.begin(), split->rows.end());
+  return config.missing == OnMissing::kSkip
+             ? ImageIndex::scan_present(manifest, rows, config.images, stores,
+                                        tick)
+             : ImageIndex::scan(manifest, rows, config.images, stores, tick);
+}
+
+// What scan() let pass leaves the splits: the same on every rank.
+void leave_out_missing(const ImageIndex& index, const Wanted& wanted,
+                       Dataset& dataset) {
+  for (Split* split : wanted)
+    if (const auto missing = leave_out_missing(dataset.manifest, index, *split))
+      dataset.missing[split->name] = missing;
+}
+
+// `read` gives manifest and splits, on every rank the same.
 Dataset load(const Config& all, Communicator& comm,
              const std::function<Dataset()>& read,
-             const std::function<Rows32(const Dataset&)>& rows_of) {
+             const std::function<Wanted(Splits&)>& wanted_of) {
   const DataConfig& config = all.data;
   const double timeout_s = all.launch.timeout_s;
   Dataset dataset;
@@ -49,13 +66,17 @@ Dataset load(const Config& all, Communicator& comm,
   const auto find = [&](WorkProgress& progress) {
     dataset = read();
     progress.advance();
-    index = ImageIndex::scan(dataset.manifest, rows_of(dataset), config.images,
-                             *stores, [&] { progress.advance(); });
+    const Wanted wanted = wanted_of(dataset.splits);
+    index = scan(config, dataset.manifest, wanted, *stores,
+                 [&] { progress.advance(); });
+    leave_out_missing(index, wanted, dataset);
+    warn_of_missing_images(dataset);
     if (comm.size() > 1) places = index.to_text();
   };
   const auto follow = [&](WorkProgress&) {
     dataset = read();
     index = ImageIndex::from_text(places);
+    leave_out_missing(index, wanted_of(dataset.splits), dataset);
   };
   using Work = std::function<void(WorkProgress&)>;
   const bool first = comm.rank() == 0;
@@ -130,7 +151,7 @@ Dataset load_dataset(const Config& config, Communicator& comm) {
     dataset.splits = make_splits(dataset.manifest, config.data);
     return dataset;
   };
-  return load(config, comm, read, rows_of_all);
+  return load(config, comm, read, all_of);
 }
 
 TestSet load_split(const Config& config, const std::string& split,
@@ -145,15 +166,16 @@ TestSet load_split(const Config& config, const std::string& split,
     dataset.splits = make_splits(dataset.manifest, config.data);
     return dataset;
   };
-  const auto rows = [&](const Dataset& dataset) {
-    const Split& asked = dataset.splits.named(split);
-    if (asked.rows.empty())
+  const auto wanted = [&](Splits& splits) {
+    if (splits.named(split).rows.empty())
       throw DataError("[evaluate] the " + split +
                       " split has no images. Hint: --split val, or set data." +
                       split + "_list");
-    return asked.rows;
+    Wanted asked = all_of(splits);
+    std::erase_if(asked, [&](const Split* s) { return s->name != split; });
+    return asked;
   };
-  set.dataset = load(config, comm, read, rows);
+  set.dataset = load(config, comm, read, wanted);
   set.split = set.dataset.splits.named(split);
   return set;
 }
@@ -178,9 +200,28 @@ TestSet load_tables(const Config& config,
     dataset.splits = all_as_test(dataset.manifest, name);
     return dataset;
   };
-  set.dataset = load(config, comm, read, rows_of_all);
+  set.dataset = load(config, comm, read, all_of);
   set.split = set.dataset.splits.test;
   return set;
+}
+
+size_t Dataset::missing_of(const std::string& split) const {
+  const auto found = missing.find(split);
+  return found == missing.end() ? 0 : found->second;
+}
+
+void warn_of_missing_images(const Dataset& dataset) {
+  std::string text;
+  const Splits& splits = dataset.splits;
+  for (const Split* split : {&splits.train, &splits.val, &splits.test})
+    if (const size_t missing = dataset.missing_of(split->name))
+      text += (text.empty() ? "" : ", ") + std::to_string(missing) + " of " +
+              std::to_string(split->rows.size() + missing) + " " + split->name +
+              " images";
+  if (!text.empty())
+    log_warning(
+        "[images] left out, as they are not there (data.missing=skip): " +
+        text);
 }
 
 void warn_of_one_sided_findings(const Config& config, const Dataset& dataset) {

@@ -35,8 +35,10 @@ bool take_best_weights(const TrainingLoop::Parts& parts,
 }
 
 void write_scores(const TrainingLoop::Parts& parts, int64_t step,
-                  const FinalScores& finals, const std::string& split,
-                  const Predictions& predictions, const Scores& scores) {
+                  const FinalScores& finals, const Predictions& predictions,
+                  const SplitScores& result) {
+  const std::string& split = result.split;
+  const Scores& scores = result.scores;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   write_atomically(parts.folder.path() / ("predictions_" + split + ".csv"),
                    predictions_csv(predictions));
@@ -47,6 +49,7 @@ void write_scores(const TrainingLoop::Parts& parts, int64_t step,
                        {{"split", split},
                         {"images", static_cast<int64_t>(scores.images)},
                         {"damaged", static_cast<int64_t>(scores.damaged)},
+                        {"missing", static_cast<int64_t>(result.missing)},
                         {"weights", std::string(finals.best ? "best" : "last")},
                         {"best_step", finals.step},
                         {"loss", scores.loss.value_or(nan)},
@@ -125,12 +128,13 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
     scores.loss = prediction->loss;
     SplitScores& result = finals.splits.emplace_back(
         SplitScores{name, std::move(scores), split.sha256});
+    result.missing = parts.dataset.missing_of(name);
     if (asked == SplitName::kTest &&
         !write_examples(parts, split, predictions,
                         rules.value_or(DecisionRules{})))
       return std::nullopt;
     if (!first_rank) continue;
-    write_scores(parts, state.step, finals, name, predictions, result.scores);
+    write_scores(parts, state.step, finals, predictions, result);
     add_figures(parts, predictions, rules, result);
     TensorBoardLog& tensorboard = parts.metrics->tensorboard();
     show_distributions(tensorboard, "final_scores/" + name, state.step,

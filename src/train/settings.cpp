@@ -57,11 +57,13 @@ std::string augmentation_text(const DataConfig& data) {
   return text;
 }
 
-std::string split_text(const Split& split) {
-  return split.rows.empty()
-             ? "none"
-             : std::to_string(split.rows.size()) + " images, sha256 " +
-                   split.sha256.substr(0, 12);
+std::string split_text(const Dataset& dataset, const Split& split) {
+  if (split.rows.empty()) return "none";
+  const size_t missing = dataset.missing_of(split.name);
+  return std::to_string(split.rows.size()) + " images, " +
+         (missing > 0 ? std::to_string(missing) + " missing and left out, "
+                      : "") +
+         "sha256 " + split.sha256.substr(0, 12);
 }
 
 std::optional<size_t> patients_in(const Manifest& manifest,
@@ -88,9 +90,9 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
                 ? ""
                 : std::to_string(manifest.left_out.size()) + " left out, ") +
            "sha256 " + manifest.sha256.substr(0, 12) + ")"},
-      {"train", split_text(splits.train)},
-      {"val", split_text(splits.val)},
-      {"test", split_text(splits.test)},
+      {"train", split_text(run.dataset, splits.train)},
+      {"val", split_text(run.dataset, splits.val)},
+      {"test", split_text(run.dataset, splits.test)},
       {"patients in two splits", manifest.knows_patients
                                      ? std::to_string(splits.leaked_patients)
                                      : "unknown: no patient column"},
@@ -143,7 +145,8 @@ RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
   facts.release = listed(compared_with_published(manifest, splits), 99);
   for (const Split* split : {&splits.train, &splits.val, &splits.test})
     facts.splits.push_back({split->name, split->rows.size(),
-                            patients_in(manifest, *split), split->sha256});
+                            patients_in(manifest, *split), split->sha256,
+                            run.dataset.missing_of(split->name)});
   if (manifest.knows_patients)
     facts.patients_in_two_splits = splits.leaked_patients;
   facts.network = choice_name(config.model.arch);

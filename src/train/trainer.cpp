@@ -68,6 +68,7 @@ namespace {
 // Rank 0, when all is done: the report, and a checkpoint that says so.
 void finish_run(const TrainingLoop::Parts& parts, TrainState state,
                 const Rows& settings, const FinalScores& finals) {
+  warn_of_missing_images(parts.dataset);
   parts.metrics->write("end", state.step, {});
   const auto& folder = parts.folder.path();
   RunFacts facts = run_facts(parts, settings);

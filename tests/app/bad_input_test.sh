@@ -26,6 +26,8 @@ check "that config resolves, for data where that command puts them" eval '"$prog
 check "and the one for ChestX-ray14 too" eval 'NIH=/n "$program" train configs/chexnet_densenet121.yaml --set model.weights=none --print-config | grep -qF "[/n/Data_Entry_2017.csv]"'
 refused 8 "absent.csv: cannot be read" "${T[@]}" --set data.manifest.path="$scratch/absent.csv"
 refused 8 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
+refused 8 "data.missing=skip" "${T[@]}" --set data.images=["$source_folder/docs"]
+refused 8 "images of the train split are missing" "${T[@]}" --set data.images=["$source_folder/docs"] --set data.missing=skip
 refused 8 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
 sed 's/Hernia/Herniaa/' "$phantom/Data_Entry_2017.csv" >"$scratch/label.csv"
 refused 3 "unknown finding 'Herniaa'" "${T[@]}" --set data.manifest.path="$scratch/label.csv"

@@ -31,7 +31,7 @@ names = [f["name"] for f in files]
 assert None not in names, files
 assert {"report.html", "results.json", "checkpoints/best", "split.csv", "log/rank-*.txt", "predictions_*.csv"} <= set(names), names' "$program" "$run"
 check "and its status as JSON" python3 -c 'import json,subprocess,sys; json.loads(subprocess.run([sys.argv[1],"status","--json",sys.argv[2]],capture_output=True).stdout)' "$program" "$run"
-check "final scores name split, step and findings" grep -q '"event":"final","step":2,"split":"test","images":[0-9]*,"damaged":0,"weights":"best","best_step":2,.*"auroc":{"Atelectasis"' "$run/metrics.jsonl"
+check "final scores name split, step and findings" grep -q '"event":"final","step":2,"split":"test","images":[0-9]*,"damaged":0,"missing":0,"weights":"best","best_step":2,.*"auroc":{"Atelectasis"' "$run/metrics.jsonl"
 before=$(sha256sum "$run/metrics.jsonl" "$run"/checkpoints/*/state.json)
 weights=(--set model.weights="$scratch/start.safetensors" --resume auto)
 check "a finished run is complete" train "${weights[@]}" --set train.max_steps=2 --json >"$scratch/complete.json"

@@ -89,6 +89,14 @@ constexpr auto names_of(OnDamage) {
       {{kFail, "fail"}, {kSkip, "skip"}});
 }
 
+// What follows from images of the table that are not there.
+enum class OnMissing { kFail, kSkip };
+constexpr auto names_of(OnMissing) {
+  using enum OnMissing;
+  return std::to_array<NamedChoice<OnMissing>>(
+      {{kFail, "fail"}, {kSkip, "skip"}});
+}
+
 enum class SplitName { kTrain, kVal, kTest };
 constexpr auto names_of(SplitName) {
   using enum SplitName;

@@ -85,6 +85,7 @@ struct DataConfig {
   bool shuffle_files = true;
   S3Config s3;
   OnDamage corrupt = OnDamage::kFail;
+  OnMissing missing = OnMissing::kFail;
   double corrupt_limit = 0.01;  // of an epoch
   double retry_s = 60;
   int64_t max_pixels = 64'000'000;

@@ -56,6 +56,12 @@ class ImageIndex {
       const Manifest& manifest, const std::vector<uint32_t>& rows,
       const std::vector<std::string>& sources, Stores& stores,
       const Tick& tick = [] {});
+  // The same for data.missing=skip: rows whose images are missing have no
+  // place.
+  static ImageIndex scan_present(
+      const Manifest& manifest, const std::vector<uint32_t>& rows,
+      const std::vector<std::string>& sources, Stores& stores,
+      const Tick& tick = [] {});
   // The part of scan() that knows the sources' images already: rows that none
   // of them is for go to `missing`. DataError: a name is found in two places,
   // one place is that of two rows.

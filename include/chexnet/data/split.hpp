@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "chexnet/config/config.hpp"
+#include "chexnet/data/image_index.hpp"
 #include "chexnet/data/manifest.hpp"
 
 namespace chexnet {
@@ -37,6 +38,11 @@ Splits make_splits(const Manifest& manifest, const DataConfig& config);
 // Every row as the test split, under a name of its own: tables that are only
 // scored.
 Splits all_as_test(const Manifest& manifest, const std::string& name);
+// data.missing=skip: takes the rows out that `images` has no place of; the
+// split's sum is that of the others. Their number; AbsentError when none would
+// be left.
+size_t leave_out_missing(const Manifest& manifest, const ImageIndex& images,
+                         Split& split);
 // DataError when there is nothing to train on.
 void require_training_images(const Splits& splits);
 

@@ -21,6 +21,7 @@ struct SplitFacts {
   size_t images = 0;
   std::optional<size_t> patients;  // empty where they are not known
   std::string sha256;              // of its images' names
+  size_t missing = 0;              // left out by data.missing=skip
 };
 
 struct RunFacts {

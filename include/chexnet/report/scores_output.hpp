@@ -29,6 +29,7 @@ struct SplitScores {
   std::string against = {};  // the table of another network, where compared
   std::optional<Comparison> comparison = {};
   std::optional<Localization> localization = {};  // against boxes
+  size_t missing = 0;  // images left out of the split: data.missing=skip
 };
 
 // A table: finding, AUROC and its interval, average precision, Brier score,

@@ -2,6 +2,7 @@
 // image is.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,12 +20,15 @@ struct Dataset {
   Splits splits;
   std::unique_ptr<Stores> stores;
   std::unique_ptr<ImageSource> images;
+  // Split -> images that were left out of it: data.missing=skip.
+  std::map<std::string, size_t> missing{};
+  size_t missing_of(const std::string& split) const;
 };
 
 // All of a config's splits. Rank 0 reads, checks and scans first, so a fault is
 // reported once; then the others read the same files. AbsentError when an image
-// is missing. May take any time; HangError when a rank makes no progress for
-// launch.timeout_s.
+// is missing, or with data.missing=skip all of a split. May take any time;
+// HangError when a rank makes no progress for launch.timeout_s.
 Dataset load_dataset(const Config& config, Communicator& comm);
 
 // What is scored by a network that knows `findings`: its labels by name of
@@ -48,6 +52,10 @@ TestSet load_tables(const Config& config,
                     const std::vector<std::string>& tables,
                     const std::vector<std::string>& findings,
                     Communicator& comm);
+
+// Logs how many images of each split were left out by data.missing=skip, if
+// any. Loading does it on rank 0.
+void warn_of_missing_images(const Dataset& dataset);
 
 // Logs which findings cannot be learnt (training split) or scored (validation
 // split), as one of two classes has no member there. ConfigError: eval.findings

@@ -1,5 +1,6 @@
 // Where S3's credentials come from: a credentials file, and the metadata
-// service of a cloud machine. The input is both.
+// service of a cloud machine. The input is both; an answer that begins with '!'
+// is a refusal, with '?' a failure of the service.
 #include <map>
 
 #include "fuzz/memory_file.hpp"
@@ -7,6 +8,12 @@
 
 namespace chexnet::fuzz {
 namespace {
+
+int status_of(const std::vector<std::byte>& answer) {
+  const std::string text = text_of(answer);
+  if (text.starts_with('!')) return 404;
+  return text.starts_with('?') ? 503 : 200;
+}
 
 void run(Bytes bytes) {
   static MemoryFile file;
@@ -37,7 +44,7 @@ void run(Bytes bytes) {
           ++asked;
           body = asked < 3 ? bytes_of(parts.until('\n'))
                            : bytes_of(text_of(parts.rest()));
-          return HttpResponse{200, {}, {}};
+          return HttpResponse{status_of(body), {}, {}};
         });
   });
 }
@@ -49,6 +56,7 @@ std::vector<std::string> seeds() {
       "aws_session_token=E\nregion=eu-west-1\n",
       "token\nrole\n{\"AccessKeyId\":\"A\",\"SecretAccessKey\":\"B\","
       "\"Token\":\"C\"}",
+      "!no tokens here", "token\n?role",
       "[profile other]\nregion = us-west-2\n"};
 }
 

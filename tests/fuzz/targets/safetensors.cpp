@@ -1,15 +1,20 @@
-// safetensors files: what is taken covers the data exactly.
+// safetensors files: what is taken covers the data exactly, and a file is what
+// its bytes are.
 #include "chexnet/core/safetensors.hpp"
 
 #include <cstring>
 
-#include "fuzz/target.hpp"
+#include "fuzz/memory_file.hpp"
 
 namespace chexnet::fuzz {
 namespace {
 
 void run(Bytes bytes) {
-  accepted<CheckpointError>([&] {
+  static MemoryFile on_disk;
+  const std::string path = on_disk.holding(bytes);
+  const bool from_path =
+      accepted<CheckpointError>([&] { SafetensorsFile{path}; });
+  const bool from_bytes = accepted<CheckpointError>([&] {
     const SafetensorsFile file("x.safetensors", {bytes.begin(), bytes.end()});
     size_t covered = 0;
     for (const auto& array : file.arrays()) {
@@ -24,6 +29,7 @@ void run(Bytes bytes) {
     std::memcpy(&header, bytes.data(), 8);
     require(covered == bytes.size() - 8 - header, "the data is covered");
   });
+  require(from_path == from_bytes, "a file is taken as its bytes are");
 }
 
 // The length becomes that of the braces.
@@ -49,16 +55,28 @@ std::vector<std::string> seeds() {
     mend(bytes);
     return text_of(bytes) + std::string(data, 'x');
   };
-  return {file(R"({"__metadata__":{"a":"b"},"w":{"dtype":"F32","shape":[2,3],)"
-               R"("data_offsets":[0,24]},"b":{"dtype":"BF16","shape":[2],)"
-               R"("data_offsets":[24,28]}})",
-               28),
-          file(R"({"w":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})", 8),
-          file(R"({"w":{"dtype":"U8","shape":[0,7],"data_offsets":[0,0]}})", 0),
-          file(R"({"w":{"dtype":"F64","shape":[1],"data_offsets":[2,10]},)"
-               R"("v":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})",
-               10),
-          file("{}", 0)};
+  return {
+      file(R"({"__metadata__":{"a":"b"},"w":{"dtype":"F32","shape":[2,3],)"
+           R"("data_offsets":[0,24]},"b":{"dtype":"BF16","shape":[2],)"
+           R"("data_offsets":[24,28]}})",
+           28),
+      file(R"({"w":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})", 8),
+      file(R"({"w":{"dtype":"U8","shape":[0,7],"data_offsets":[0,0]}})", 0),
+      file(R"({"w":{"dtype":"F64","shape":[1],"data_offsets":[2,10]},)"
+           R"("v":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})",
+           10),
+      file(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8),
+      file(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 8),
+      file(R"({"w":{"dtype":"U8","shape":[4294967296,4294967296],)"
+           R"("data_offsets":[0,0]}})",
+           0),
+      file(R"({"w":{"dtype":"F64","shape":[4611686018427387904],)"
+           R"("data_offsets":[0,0]}})",
+           0),
+      file(R"({"__metadata__":{"a":null,"b":true,"c":-1,"d":1.5}})", 0),
+      file(R"({"w":)" + std::string(100, '[') + std::string(100, ']') + "}", 0),
+      file(R"({"w":1,"w":2})", 0),
+      file("{}", 0)};
 }
 
 const Registered kTarget{{"safetensors", run, mend, seeds}};

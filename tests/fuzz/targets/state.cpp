@@ -14,6 +14,9 @@ void run(Bytes bytes) {
   const std::string text = state.to_json();
   require(TrainState::from_json(text, "again").to_json() == text,
           "a state that is written reads back equal");
+  state.forget_validation();
+  require(TrainState::from_json(state.to_json(), "x").best_step == -1,
+          "so is one without a validation");
 }
 
 std::vector<std::string> seeds() {
@@ -23,7 +26,10 @@ std::vector<std::string> seeds() {
   state.best = 0.71;
   state.config = "train: {batch: 16}\n";
   state.validation_sha256 = "ab";
-  return {TrainState().to_json(), state.to_json()};
+  TrainState impossible;
+  impossible.step = -1;
+  return {TrainState().to_json(), state.to_json(), impossible.to_json(),
+          R"({"format": 2})"};
 }
 
 const Registered kTarget{{"state", run, nullptr, seeds}};

@@ -53,7 +53,7 @@ std::string made_tar(Reader& choices) {
   for (int members = 1 + choices.byte() % 6; members > 0; --members) {
     std::string content;
     for (int parts = choices.byte() % 5; parts > 0; --parts) {
-      const auto length = static_cast<size_t>(choices.number(0, 3000));
+      const auto length = static_cast<size_t>(choices.side(3000));
       const auto kind = choices.byte();
       if (kind % 3 == 0 && !before.empty())
         content += before.substr(kind % before.size(), length);

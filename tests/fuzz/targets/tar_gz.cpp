@@ -50,7 +50,7 @@ void mend(std::vector<std::byte>& bytes) {
   if (bytes.size() < kHead || bytes[3] != std::byte{0}) return;
   z_stream z{};
   if (inflateInit2(&z, -15) != Z_OK) return;
-  std::vector<std::byte> out(1 << 20);
+  static std::vector<std::byte> out(1 << 20);  // taken once, not per change
   z.next_in = reinterpret_cast<Bytef*>(&bytes[kHead]);
   z.avail_in = static_cast<uInt>(bytes.size() - kHead);
   z.next_out = reinterpret_cast<Bytef*>(out.data());

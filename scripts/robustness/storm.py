@@ -372,9 +372,11 @@ class Whole:
     evaluated: list  # steps
     steps: int
 
-    def ended_after(self, seconds):
-        """A run was faster than was thought: moments are drawn from a shorter time."""
-        self.length_s = min(self.length_s, (self.length_s + seconds) / 2)
+    def ended_after(self, seconds, of_s):
+        """A run, thought to take `of_s`, may have been faster: then moments are drawn from shorter times."""
+        shorter = min(1, (1 + seconds / of_s) / 2)
+        self.length_s *= shorter
+        self.start_s *= shorter
 
     def difference(self, folder):
         for name in ('last/model', 'last/optimizer', 'best/model'):

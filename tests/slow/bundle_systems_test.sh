@@ -22,7 +22,7 @@ for suite in "$@"; do
   chroot "$root" /bin/sh -c 'cd /opt/empty/chexnet-train && getconf GNU_LIBC_VERSION && export PHANTOM=/tmp/phantom &&
     ./run phantom $PHANTOM --images 1500 --size 128 && ./run train configs/quickstart.yaml --ranks 1 --out /tmp/run >/dev/null &&
     ./run evaluate /tmp/run --split test --json >/tmp/test.json' >"$scratch/out" 2>"$scratch/log"; rc=$?
-  chroot "$root" /opt/empty/chexnet-train/run inspect /opt/empty/chexnet-train/configs/quickstart.yaml \
+  PHANTOM=/tmp/phantom chroot "$root" /opt/empty/chexnet-train/run inspect /opt/empty/chexnet-train/configs/quickstart.yaml \
     --set 'data.images=[s3://bucket/prefix]' >/dev/null 2>"$scratch/err"; no_curl=$?
   umount "$root/proc"
   [ $rc = 0 ] || tail -n 5 "$scratch/log"

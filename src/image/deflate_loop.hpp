@@ -1,13 +1,17 @@
 // The loop over packs, compiled once for each instruction set.
 //
-// Its speed is the time from one look-up to the next: shift, mask, load. So a
-// refill is a step ahead: the bits of the next index are there before it.
+// Its speed is the time from one look-up to the next: shift, mask, load. So the
+// next look-up comes first, before the refill and before what this one yields
+// is written.
 //
 //   after a refill: 56 bits = kMostPackBits of a pack + an index and more
 #pragma once
 
 #include <cstddef>
 #include <cstring>
+#if defined(__BMI2__)
+#include <immintrin.h>
+#endif
 
 #include "deflate.hpp"
 
@@ -59,22 +63,36 @@ struct FastPosition {
   }
 };
 
-// Literals and match of a pack; false: its distance is too far.
-inline bool take_pack(const uint8_t* pack, const uint8_t* out_begin,
-                      FastPosition& at) {
-  const unsigned bits = pack[offsetof(Pack, total_bits)];
-  const unsigned code = pack[offsetof(Pack, code_and_number)];
+// The lowest `number` bits, below 64.
+inline uint64_t lowest_bits(uint64_t bits, uint64_t number) {
+#if defined(__BMI2__)
+  return _bzhi_u64(bits, static_cast<unsigned>(number));  // GCC makes it three
+#else
+  return bits & ((uint64_t{1} << number) - 1);
+#endif
+}
+
+struct LookUp {
+  const uint8_t* pack;
+  uint64_t total_bits;  // of the pack
+};
+
+// Literals and match of a pack, whose code and distance `bits` begins with;
+// false: its distance is too far.
+inline bool write_pack(const LookUp& found, uint64_t bits,
+                       const uint8_t* out_begin, uint8_t*& out) {
+  const uint8_t* const pack = found.pack;
+  const uint64_t code = pack[offsetof(Pack, code_and_number)];
   uint16_t base = 0;
   std::memcpy(&base, pack + offsetof(Pack, distance), 2);
-  const uint64_t taken = at.bits & ((uint64_t{1} << bits) - 1);
+  const uint64_t taken = lowest_bits(bits, found.total_bits);
   const uint64_t distance = base + (taken >> (code & 63));
-  at.skip(bits);
-  std::memcpy(at.out, pack, 4);
-  at.out += code >> 6;
-  if (distance > static_cast<size_t>(at.out - out_begin)) [[unlikely]]
+  std::memcpy(out, pack, 4);
+  out += code >> 6;
+  if (distance > static_cast<size_t>(out - out_begin)) [[unlikely]]
     return false;
-  std::memcpy(at.out, at.out - distance, kMostPackLength);
-  at.out += pack[offsetof(Pack, length)];
+  std::memcpy(out, out - distance, kMostPackLength);
+  out += pack[offsetof(Pack, length)];
   return true;
 }
 
@@ -129,24 +147,31 @@ inline DeflateStep deflate_loop(const DeflateTables& tables,
   // Local, so that no store to `out` is taken for one to it.
   FastPosition at{};
   at.load(position);
-  const auto next_pack = [&] {
-    return packs + at.bits % (1 << kPackBits) * sizeof(Pack);
+  const auto look_up_pack = [&]() -> LookUp {
+    const uint8_t* pack = packs + at.bits % (1 << kPackBits) * sizeof(Pack);
+    return {pack, pack[offsetof(Pack, total_bits)]};
   };
-  while (at.next <= in_last && at.out <= out_last) {
-    const uint8_t* pack = next_pack();
-    at.refill();
-    if (pack[offsetof(Pack, total_bits)] != 0) [[likely]] {
-      if (!take_pack(pack, out_begin, at)) return DeflateStep::kDamaged;
+  LookUp next = look_up_pack();
+  while (at.next <= in_last && at.out <= out_last) {  // 56 bits are there
+    if (next.total_bits != 0) [[likely]] {
+      const LookUp found = next;
+      const uint64_t bits = at.bits;
+      at.skip(static_cast<unsigned>(found.total_bits));
+      next = look_up_pack();
+      at.refill();
+      if (!write_pack(found, bits, out_begin, at.out))
+        return DeflateStep::kDamaged;
       continue;
     }
     if (take_symbol(tables, out_begin, at)) {
       at.refill();
-      continue;
+    } else {
+      at.store(position);
+      const DeflateStep step = deflate_symbol(tables, position);
+      if (step != DeflateStep::kGoOn) return step;
+      at.load(position);
     }
-    at.store(position);
-    const DeflateStep step = deflate_symbol(tables, position);
-    if (step != DeflateStep::kGoOn) return step;
-    at.load(position);
+    next = look_up_pack();
   }
   at.store(position);
   return DeflateStep::kGoOn;

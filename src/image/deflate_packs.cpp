@@ -8,6 +8,7 @@
 // and two parts of it meet at bit p, for each p below T.
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <vector>
 
 #include "deflate_tables.hpp"
@@ -22,8 +23,30 @@ struct Part {
   uint32_t code;  // as the input has it: first bit lowest
 };
 
-// [bits] of the codes; no two are equal, so there are at most 2^bits.
-using Parts = std::array<std::vector<Part>, kPackBits + 1>;
+// Parts of `bits` bits: no two codes are equal, so there are at most 2^bits.
+class Row {
+ public:
+  explicit Row(int bits = 0) : parts_(size_t{1} << bits) {}
+  void clear() { size_ = 0; }
+  void push_back(const Part& part) {
+    assert(size_ < parts_.size());
+    parts_[size_++] = part;
+  }
+  const Part* begin() const { return parts_.data(); }
+  const Part* end() const { return parts_.data() + size_; }
+  size_t size() const { return size_; }
+
+ private:
+  std::vector<Part> parts_;
+  size_t size_ = 0;
+};
+
+struct Parts : std::array<Row, kPackBits + 1> {  // [bits]
+  Parts() {
+    for (int bits = 0; bits <= kPackBits; ++bits)
+      (*this)[static_cast<size_t>(bits)] = Row(bits);
+  }
+};
 
 uint64_t bytes_of(const Pack& pack) { return std::bit_cast<uint64_t>(pack); }
 
@@ -104,14 +127,25 @@ uint64_t behind(const Part& tail, int number, int bits) {
          (b << 32 | b << 40 | n << 46);
 }
 
-// All packs that begin with one of `heads`, of `number` literals and `bits`
-// bits, and go on with `tail`.
-void join(const std::vector<Part>& heads, int number, int bits,
-          const Part& tail, uint64_t* packs) {
-  const uint64_t rest = behind(tail, number, bits);
-  const uint32_t code = tail.code << bits;
-  for (const Part& head : heads)
-    packs[head.code | code] = rest | (head.pack & kLiteralBytes);
+// Each of `heads`, of `number` literals and `bits` bits, with each of `tails`.
+// Where one of the two has few parts, it is the outer loop: every end of an
+// inner one is mispredicted.
+template <class Use>
+void for_pairs(const Row& heads, int number, int bits, const Row& tails,
+               Use use) {
+  const auto pair = [&](const Part& head, uint64_t rest, const Part& tail) {
+    use({rest | (head.pack & kLiteralBytes), head.code | tail.code << bits});
+  };
+  if (heads.size() < tails.size()) {
+    for (const Part& head : heads)
+      for (const Part& tail : tails)
+        pair(head, behind(tail, number, bits), tail);
+    return;
+  }
+  for (const Part& tail : tails) {
+    const uint64_t rest = behind(tail, number, bits);
+    for (const Part& head : heads) pair(head, rest, tail);
+  }
 }
 
 }  // namespace
@@ -126,26 +160,23 @@ void fill_packs(DeflateTables& tables) {
     const auto t = static_cast<size_t>(bits);
     const size_t half = size_t{1} << (t - 1);
     std::copy_n(packs, half, packs + half);
-    for (const Part& part : parts.one[t]) packs[part.code] = part.pack;
-    for (const Part& part : parts.matches[t]) packs[part.code] = part.pack;
-    parts.two[t].clear();
+    const auto put = [packs](const Part& part) {
+      packs[part.code] = part.pack;
+    };
+    for (const Part& part : parts.one[t]) put(part);
+    for (const Part& part : parts.matches[t]) put(part);
+    Row& two = parts.two[t];
+    two.clear();
     for (size_t p = 1; p < t; ++p) {
       const auto head_bits = static_cast<int>(p);
-      for (const Part& tail : parts.one[t - p]) {
-        const uint64_t rest = behind(tail, 1, head_bits);
-        const uint32_t code = tail.code << head_bits;
-        for (const Part& head : parts.one[p]) {
-          const Part both{rest | (head.pack & kLiteralBytes), head.code | code};
-          packs[both.code] = both.pack;
-          parts.two[t].push_back(both);
-        }
-        join(parts.two[p], 2, head_bits, tail, packs);
-      }
-      for (const Part& tail : parts.matches[t - p]) {
-        join(parts.one[p], 1, head_bits, tail, packs);
-        join(parts.two[p], 2, head_bits, tail, packs);
-      }
+      const Row &one = parts.one[t - p], &matches = parts.matches[t - p];
+      for_pairs(parts.one[p], 1, head_bits, one,
+                [&](const Part& part) { two.push_back(part); });
+      for_pairs(parts.two[p], 2, head_bits, one, put);
+      for_pairs(parts.one[p], 1, head_bits, matches, put);
+      for_pairs(parts.two[p], 2, head_bits, matches, put);
     }
+    for (const Part& part : two) put(part);
   }
 }
 

@@ -6,18 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cctype>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/file_start.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
 namespace {
-
-// Of one host. Sums of two stay within an int.
-constexpr int kMostSlots = 1 << 20;
 
 std::string without_domain(const std::string& name) {
   return name.substr(0, name.find('.'));
@@ -30,11 +30,16 @@ bool is_ipv6(const std::string& name) {
                    &address) == 1;
 }
 
-// Commas and colons part the hosts of mpirun's --host.
+// In lists of mpirun and of batch systems all other characters mean something,
+// and what begins with a hyphen is an option.
 bool may_name_a_host(const std::string& name) {
-  return !name.empty() && std::ranges::none_of(name, [](unsigned char c) {
-    return c <= ' ' || c == 0x7f || c == ',';
-  });
+  const auto fits = [&](std::string_view more) {
+    return std::ranges::all_of(name, [&](unsigned char c) {
+      return std::isalnum(c) != 0 || more.find(char(c)) != more.npos;
+    });
+  };
+  if (name.empty() || name.starts_with('-')) return false;
+  return fits(".-_") || (is_ipv6(name) && fits(".-_:%"));
 }
 
 // Only an own address can be bound.
@@ -81,16 +86,58 @@ std::string host_list(const std::vector<HostSlots>& hosts, int ranks,
   return list;
 }
 
+std::string HostTally::add(const std::string& name, int slots) {
+  if (!may_name_a_host(name)) return "'" + name + "' is no name of a host";
+  if (slots > kMostSlots - slots_)
+    return "'" + name + "' has too many slots: more than " +
+           std::to_string(kMostSlots) + " together";
+  slots_ += slots;
+  const auto [known, added] = place_of_.try_emplace(name, hosts_.size());
+  if (added)
+    hosts_.push_back({name, slots});
+  else
+    hosts_[known->second].slots += slots;
+  return "";
+}
+
+std::string hostfile_name(const std::filesystem::path& path,
+                          const std::string& variable) {
+  return variable.empty() ? path.string() : variable + "=" + path.string();
+}
+
+std::string hostfile_content(const std::filesystem::path& path,
+                             const std::string& variable) {
+  constexpr size_t kLargest = size_t{64} << 20;
+  const auto refuse = [&](const std::string& problem) {
+    throw ConfigError("[launch] " + hostfile_name(path, variable) + ": " +
+                      problem +
+                      ". Hint: a host file has a line for each host, "
+                      "e.g. `node1 slots=4`");
+  };
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  // Also what a person gives on purpose: mpirun would read it a second time.
+  if (std::filesystem::exists(status) &&
+      !std::filesystem::is_regular_file(status))
+    refuse("is no regular file");
+  FileStart start;
+  try {
+    start = read_start(path.string(), kLargest);
+  } catch (const AbsentError&) {
+    refuse("cannot be read");
+  }
+  if (start.size > kLargest) refuse("is larger than 64 MiB");
+  return {reinterpret_cast<const char*>(start.bytes.data()),
+          start.bytes.size()};
+}
+
 // Three forms in one: `node1 slots=4` of Open MPI, `node1:4` of MPICH, and
 // PBS's, which repeats a host once for each slot.
-std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file)
-    throw ConfigError(
-        "[launch] " + path.string() +
-        ": cannot be read. Hint: a host file has a line for each host, "
-        "e.g. `node1 slots=4`");
-  std::vector<HostSlots> hosts;
+std::vector<HostSlots> read_hostfile(const std::filesystem::path& path,
+                                     const std::string& variable) {
+  std::istringstream file(hostfile_content(path, variable));
+  const std::string file_name = hostfile_name(path, variable);
+  HostTally tally;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     std::istringstream words(line.substr(0, line.find('#')));
@@ -99,8 +146,8 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
     int slots = 1;
     const auto bad = [&](const std::string& what) {
       return ConfigError(
-          "[launch] " + path.string() + ":" + std::to_string(number) + ": " +
-          what + ". Hint: `node1 slots=4`, or `node1` once for each rank");
+          "[launch] " + file_name + ":" + std::to_string(number) + ": " + what +
+          ". Hint: `node1 slots=4`, or `node1` once for each rank");
     };
     const auto count = [&](const std::string& text) {
       const auto value = parsed_number<int>(text);
@@ -113,8 +160,6 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
       slots = count(name.substr(colon + 1));
       name.resize(colon);
     }
-    if (!may_name_a_host(name))
-      throw bad("'" + name + "' is no name of a host");
     while (words >> word) {
       if (word.starts_with("slots=")) {
         slots = count(word.substr(6));
@@ -123,14 +168,12 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path) {
         throw bad("'" + word + "' is not known");
       }
     }
-    const auto known = std::ranges::find(hosts, name, &HostSlots::name);
-    if (known == hosts.end())
-      hosts.push_back({name, slots});
-    else if ((known->slots += slots) > kMostSlots)
-      throw bad("'" + name + "' has too many slots");
+    if (const auto problem = tally.add(name, slots); !problem.empty())
+      throw bad(problem);
   }
+  auto hosts = tally.take();
   if (hosts.empty())
-    throw ConfigError("[launch] " + path.string() +
+    throw ConfigError("[launch] " + file_name +
                       ": names no host. Hint: a line for each host");
   return hosts;
 }

@@ -1,5 +1,9 @@
 #include "chexnet/launch/hosts.hpp"
 
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
 
 #include "chexnet/core/error.hpp"
@@ -44,14 +48,46 @@ TEST_CASE("host files of Open MPI, MPICH and PBS") {
         }).find("hosts:2: 'n1' has too many slots") != std::string::npos);
   // Each would be another list of hosts once mpirun has it.
   const std::string nul(1, '\0');
-  for (const std::string& name : {std::string(), std::string("a,b"),
-                                  "a" + nul + "b", std::string("\x1b[2J")})
+  for (const std::string& name :
+       {std::string(), std::string("a,b"), "a" + nul + "b",
+        std::string("\x1b[2J"), std::string("n1;n2"), std::string("n[1-9]"),
+        std::string("-x"), std::string("a\\b")})
     CHECK(error_of<ConfigError>([&] {
             hosts_of("n1\n" + name + ":2\n");
           }).find("is no name of a host") != std::string::npos);
   CHECK(error_of<ConfigError>([&] {
+          hosts_of("::1;n2 slots=2\n");
+        }).find("is no") != std::string::npos);
+  CHECK(error_of<ConfigError>([&] {
           hosts_of("# none\n");
         }).find("names no host") != std::string::npos);
+  // Of all hosts together: an int holds the sum.
+  std::string many;
+  for (int i = 0; i < 3000; ++i)
+    many += "n" + std::to_string(i) + " slots=1048576\n";
+  CHECK(error_of<ConfigError>([&] {
+          hosts_of(many);
+        }).find("hosts:2: 'n1' has too many slots") != std::string::npos);
+}
+
+TEST_CASE("a host file that is no file of hosts is refused at once") {
+  const ScratchFolder folder;
+  const auto refused = [](const std::string& path, const std::string& why) {
+    const std::string error =
+        error_of<ConfigError>([&] { read_hostfile(path, "PBS_NODEFILE"); });
+    INFO(error);
+    return error.find("PBS_NODEFILE=" + path + ": " + why) != std::string::npos;
+  };
+  const std::string pipe = (folder.path() / "pipe").string();
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(refused(pipe, "is no regular file"));
+  CHECK(refused("/dev/zero", "is no regular file"));
+  CHECK(refused("/dev/null", "is no regular file"));
+  CHECK(refused(folder.path().string(), "is no regular file"));
+  CHECK(refused((folder.path() / "absent").string(), "cannot be read"));
+  const std::string large = folder.write("large", "n1\n");
+  std::filesystem::resize_file(large, (std::uintmax_t{64} << 20) + 1);
+  CHECK(refused(large, "is larger than 64 MiB"));
 }
 
 TEST_CASE("a host knows its own names") {

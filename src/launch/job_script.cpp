@@ -153,9 +153,26 @@ std::set<std::string> parts_of(const JobRequest& request) {
   return parts;
 }
 
+// Each batch system reads quotes in its options in a way of its own; none has
+// names with any.
+void refuse_several_words(const JobRequest& request) {
+  const auto check = [](const char* option, const std::string& value) {
+    const auto odd = std::ranges::find_if(value, [](unsigned char c) {
+      return c <= ' ' || c == 0x7f || c == '\'' || c == '"' || c == '`' ||
+             c == '\\';
+    });
+    if (odd == value.end()) return;
+    throw ConfigError(std::string("[submit] ") + option + " '" +
+                      value.substr(0, value.find_first_of("\n\r")) +
+                      "': holds a blank, quote, backslash or line break. "
+                      "Hint: one name, as the batch system lists it");
+  };
+  check("--account", request.account);
+  check("--partition", request.partition);
+}
+
 void refuse_line_breaks(const JobRequest& request) {
-  std::vector<std::string> values = {request.account, request.partition,
-                                     request.time, request.container,
+  std::vector<std::string> values = {request.time, request.container,
                                      request.working_folder};
   for (const auto* more : {&request.program, &request.lines, &request.setup})
     values.insert(values.end(), more->begin(), more->end());
@@ -213,6 +230,7 @@ std::optional<double> limit_s(const std::string& time) {
 }
 
 std::string job_script(const JobRequest& request) {
+  refuse_several_words(request);
   refuse_line_breaks(request);
   check_launcher(request);
   check_container(request);

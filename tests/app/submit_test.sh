@@ -46,7 +46,13 @@ refused 2 "--mount a:b is none" submit "$small" --container x.sif --mount a:b --
 refused 2 "so the container would not see it" submit "$small" --container x.sif --out /nowhere/run --dry-run
 
 printf '%s\n' 'account: "a\nrm -rf /"' >"$scratch/evil.yaml"
+refused 2 "--account 'a': holds a blank, quote, backslash or line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
+printf '%s\n' 'setup: ["a\nrm -rf /"]' >"$scratch/evil.yaml"
 refused 2 "holds a line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
+for scheduler in slurm pbs lsf flux; do
+  refused 2 "--account 'a b': holds a blank" submit "$small" --$scheduler --account "a b" --dry-run
+  refused 2 "--partition 'a\"b': holds a blank" submit "$small" --$scheduler --partition 'a"b' --dry-run
+done
 mkdir "$scratch/tmp"
 TMPDIR=$scratch/tmp PATH=/nowhere "$program" submit "$small" >"$scratch/out.txt" 2>"$scratch/err.txt"; rc=$?
 check "no sbatch: exit 5 (exit $rc), and no script stays" [ "$rc/$(/bin/ls "$scratch/tmp" | /usr/bin/wc -l)" = 5/0 ]

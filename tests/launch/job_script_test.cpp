@@ -298,3 +298,22 @@ TEST_CASE(
     CHECK(text == job_script(request));
   }
 }
+
+TEST_CASE("an account or partition is one plain word") {
+  for (const char* value : {"a b", "a\tb", "a'b", "a\"b", "a`b", "a\\b", "a\nb",
+                            "a\x7f"
+                            "b",
+                            " "})
+    for (const auto member : {&JobRequest::account, &JobRequest::partition})
+      for (const auto scheduler : {Scheduler::kSlurm, Scheduler::kPbs,
+                                   Scheduler::kLsf, Scheduler::kFlux}) {
+        JobRequest request;
+        request.scheduler = scheduler;
+        request.*member = value;
+        CHECK(has(error_of<ConfigError>([&] { job_script(request); }),
+                  "holds a blank, quote, backslash or line break"));
+      }
+  JobRequest request;
+  request.account = "proj-1_a.b/c@x:y";
+  CHECK(has(job_script(request), "#SBATCH --account=proj-1_a.b/c@x:y\n"));
+}

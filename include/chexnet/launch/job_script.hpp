@@ -95,7 +95,8 @@ int signal_lead_s(double job_s, double stop_margin_s);
 void read_site_file(const std::filesystem::path& path, JobRequest& request);
 
 // ConfigError for a value with a line break, which would be a line of the
-// script, and for a launcher or container that the scheduler cannot start.
+// script, for an account or partition that is not one plain word, and for a
+// launcher or container that the scheduler cannot start.
 std::string job_script(const JobRequest& request);
 
 }  // namespace chexnet

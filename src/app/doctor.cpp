@@ -93,9 +93,10 @@ Start look_at_start(const Options& options) {
   Start start;
   start.config = options.links.config();
   start.is_rank = started_as_rank(process_environment());
-  const BatchJob job = asked_batch_job(process_environment(), ask_command);
   const bool here =
-      start.is_rank || (start.config.hostfile.empty() && job.nodes == 1);
+      start.is_rank ||
+      (start.config.hostfile.empty() &&
+       job_with_hosts(process_environment(), ask_command).nodes == 1);
   start.checks =
       of_start(start.config, !start.is_rank && wants_ranks(start.config), here);
   return start;

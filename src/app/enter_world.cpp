@@ -57,8 +57,7 @@ struct RanksToStart {
   Mpirun mpirun;
 };
 
-RankLayout layout_of(const LaunchConfig& config, const BatchJob& job,
-                     const std::vector<HostSlots>& hosts) {
+RankLayout layout_of(const LaunchConfig& config, const BatchJob& job) {
   RankRequest request;
   request.ranks = static_cast<int>(config.ranks);
   request.ranks_per_host = static_cast<int>(config.ranks_per_node);
@@ -68,7 +67,7 @@ RankLayout layout_of(const LaunchConfig& config, const BatchJob& job,
     if (request.host_gpus == 0 && config.device == DeviceKind::kCuda)
       request.host_gpus = job.host_gpus;
   }
-  return decide_layout(request, job, hosts);
+  return decide_layout(request, job, job.hosts);
 }
 
 RanksToStart ranks_to_start(const LaunchConfig& config, const BatchJob& job,
@@ -77,9 +76,8 @@ RanksToStart ranks_to_start(const LaunchConfig& config, const BatchJob& job,
   SelfLaunch& launch = ranks.launch;
   const std::string hostfile =
       config.hostfile.empty() ? job.nodefile : config.hostfile;
-  const auto hosts = hosts_for_mpirun(hostfile, job);
-  launch.layout = layout_of(config, job, hosts);
-  put_on_hosts(launch, hosts, hostfile, job.tasks, allowed_cpus().size());
+  launch.layout = layout_of(config, job);
+  put_on_hosts(launch, job.hosts, hostfile, job.tasks, allowed_cpus().size());
   if (!launch.alone) {
     ranks.mpirun = find_mpirun(config.mpi);
     launch.mpirun = rank_starter(ranks.mpirun, config.mpi);
@@ -182,8 +180,8 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
          0);
   if (!task.resume_command.empty())
     setenv(kResumeVariable, task.resume_command.c_str(), 1);
-  const RanksToStart ranks =
-      ranks_to_start(config, asked_batch_job(env, ask_command), invocation);
+  const RanksToStart ranks = ranks_to_start(
+      config, job_for_mpirun(config.hostfile, env, ask_command), invocation);
   const SelfLaunch& launch = ranks.launch;
   if (task.dry_run) {
     std::cout

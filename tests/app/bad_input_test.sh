@@ -135,4 +135,21 @@ refused 2 "launch.time_limit: 'soon' is no time" train "$small" --set launch.tim
 refused 2 "'launch.network' = 'ether' is not known. Hint: auto, ib" train "$small" --set launch.network=ether --out "$scratch/network"
 echo "n1 slot=2" >"$scratch/hosts"
 refused 2 "hosts:1: 'slot=2' is not known" train "$small" --hostfile "$scratch/hosts" --out "$scratch/elsewhere"
+mkfifo "$scratch/pipe"
+for file in "$scratch/pipe" /dev/zero; do
+  refused 2 "$file: is no regular file" train "$small" --hostfile "$file" --out "$scratch/elsewhere"
+  PBS_JOBID=1 PBS_NODEFILE=$file refused 2 "PBS_NODEFILE=$file: is no regular file" train "$small" --out "$scratch/elsewhere"
+  LSB_JOBID=1 LSB_DJOB_HOSTFILE=$file refused 2 "LSB_DJOB_HOSTFILE=$file: is no regular file" train "$small" --out "$scratch/elsewhere"
+  JOB_ID=1 SGE_TASK_ID=1 PE_HOSTFILE=$file refused 2 "PE_HOSTFILE=$file: is no regular file" train "$small" --out "$scratch/elsewhere"
+done
+
+# A batch system whose variables make no sense.
+LSB_JOBID=5 LSB_MCPU_HOSTS="n1 2 n2" refused 2 "LSB_MCPU_HOSTS: 'n2' has no slots" "${T[@]}"
+LSB_JOBID=5 LSB_HOSTS="n1,n1;n2" refused 2 "LSB_HOSTS: 'n1,n1;n2' is no name of a host" "${T[@]}"
+SLURM_JOB_ID=5 SLURM_NTASKS=-4 refused 2 "SLURM_NTASKS: '-4' is no number from 1 to" "${T[@]}"
+mkdir "$scratch/flux"
+printf '#!/bin/sh\necho "n[1-100000000]"\n' >"$scratch/flux/flux"; chmod +x "$scratch/flux/flux"
+PATH=$scratch/flux:$PATH FLUX_URI=x refused 2 "'n[1-100000000]' is no name of a host" "${T[@]}"
+printf '#!/bin/sh\nexec sleep 100\n' >"$scratch/flux/flux"
+PATH=$scratch/flux:$PATH FLUX_URI=x refused 2 "flux hostlist --expand local: names no host" "${T[@]}"
 finish

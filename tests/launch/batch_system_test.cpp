@@ -2,11 +2,24 @@
 
 #include <fstream>
 
+#include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/made_up_environment.hpp"
 
 using namespace chexnet;
+
+namespace {
+
+std::string no_answer(const std::vector<std::string>&) { return ""; }
+
+using Variables = std::map<std::string, std::string>;
+
+BatchJob whole_job(const Variables& env) {
+  return job_with_hosts(made_up(env), no_answer);
+}
+
+}  // namespace
 
 TEST_CASE("hosts come from LSF, Grid Engine and Flux") {
   using enum BatchJob::Kind;
@@ -26,27 +39,26 @@ TEST_CASE("hosts come from LSF, Grid Engine and Flux") {
   };
   std::map<std::string, std::string> lsf = {
       {"LSB_JOBID", "7"}, {"LSB_JOBINDEX", "3"}, {"LSB_HOSTS", "a a b"}};
-  check(batch_job(made_up(lsf)), kLsf, "a:2 b:1 ", 3);
+  check(whole_job(lsf), kLsf, "a:2 b:1 ", 3);
   CHECK(batch_job(made_up(lsf)).id == "7[3]");
   lsf["LSB_MCPU_HOSTS"] = "a 4 b 4";
-  check(batch_job(made_up(lsf)), kLsf, "a:4 b:4 ", 8);
+  check(whole_job(lsf), kLsf, "a:4 b:4 ", 8);
   lsf["LSB_DJOB_HOSTFILE"] = folder.write("hosts", "c\nc\nd\nd\n");
-  check(batch_job(made_up(lsf)), kLsf, "c:2 d:2 ", 4);
-  lsf["LSB_DJOB_HOSTFILE"] = "/of/another/host";
-  lsf["LSB_MCPU_HOSTS"] = "a b";  // no counts
+  check(whole_job(lsf), kLsf, "c:2 d:2 ", 4);
   lsf["LSB_JOBINDEX"] = "0";
-  check(batch_job(made_up(lsf)), kLsf, "a:2 b:1 ", 3);
+  // Ranks on other hosts ask for less.
+  lsf["LSB_DJOB_HOSTFILE"] = "/of/another/host";
   CHECK(batch_job(made_up(lsf)).id == "7");
 
   std::map<std::string, std::string> engine = {{"JOB_ID", "12"},
                                                {"SGE_TASK_ID", "undefined"},
                                                {"NSLOTS", "1"},
                                                {"SGE_JOB_SPOOL_DIR", "/s"}};
-  check(batch_job(made_up(engine)), kGridEngine, "", 1);
+  check(whole_job(engine), kGridEngine, "", 1);
   CHECK(batch_job(made_up(engine)).start_file == "/s/environment");
   engine["PE_HOSTFILE"] =
       folder.write("pe", "n1 4 all.q@n1 UNDEFINED\nn2 2 all.q@n2 0,0:0,1\n");
-  check(batch_job(made_up(engine)), kGridEngine, "n1:4 n2:2 ", 6);
+  check(whole_job(engine), kGridEngine, "n1:4 n2:2 ", 6);
   CHECK(batch_job(made_up(engine)).start_file == engine["PE_HOSTFILE"]);
   // Other programs have a JOB_ID, too.
   CHECK(batch_job(made_up({{"JOB_ID", "12"}})).kind == kNone);
@@ -54,12 +66,75 @@ TEST_CASE("hosts come from LSF, Grid Engine and Flux") {
   const auto flux = made_up({{"FLUX_URI", "local:///x"},
                              {"FLUX_ENCLOSING_ID", "f1"},
                              {"PBS_JOBID", "of the host"}});
-  check(asked_batch_job(
+  check(job_with_hosts(
             flux, [](const std::vector<std::string>&) { return "n1 n2 n2\n"; }),
         kFlux, "n1:0 n2:0 ", 0);
   CHECK(batch_job(flux).id == "f1");
   CHECK(batch_job(made_up({{"FLUX_URI", "x"}, {"FLUX_PROXY_REMOTE", "y"}}))
             .kind == kNone);
+}
+
+TEST_CASE("hosts and counts of a job that make no sense are named") {
+  const ScratchFolder folder;
+  const auto refused = [](const Variables& env, const std::string& what) {
+    const std::string error = error_of<ConfigError>([&] { whole_job(env); });
+    INFO(error);
+    CHECK(error.find("[launch] " + what) != std::string::npos);
+    // Of ranks that run already nobody asks for hosts.
+    CHECK(batch_job(made_up(env)).kind != BatchJob::Kind::kNone);
+  };
+  const auto lsf = [&](const char* name, const std::string& value,
+                       const std::string& what) {
+    refused({{"LSB_JOBID", "5"}, {name, value}}, name + what);
+  };
+  lsf("LSB_MCPU_HOSTS", "n1 2 n2", ": 'n2' has no slots");
+  lsf("LSB_MCPU_HOSTS", "n1 x n2 2", ": 'x' is no number from 1 to 1048576");
+  lsf("LSB_MCPU_HOSTS", "n1 -2 n2 2", ": '-2' is no number");
+  lsf("LSB_MCPU_HOSTS", "n1 2 n2 99999999999", ": '99999999999' is no number");
+  lsf("LSB_MCPU_HOSTS", "2 n1 2 n2", ": 'n1' is no number");
+  lsf("LSB_MCPU_HOSTS", "n1 1048576 n1 1", ": 'n1' has too many slots");
+  lsf("LSB_HOSTS", "n1,n1;n2", ": 'n1,n1;n2' is no name of a host");
+  const std::string absent = (folder.path() / "absent").string();
+  lsf("LSB_DJOB_HOSTFILE", absent, "=" + absent + ": cannot be read");
+
+  const auto engine = [&](const std::string& text, const std::string& what) {
+    const std::string file = folder.write("pe", text);
+    refused({{"JOB_ID", "1"}, {"SGE_TASK_ID", "1"}, {"PE_HOSTFILE", file}},
+            "PE_HOSTFILE=" + file + what);
+  };
+  engine("n1 2 q\nn2 abc\n", ":2: 'abc' is no number");
+  engine("n1 2 q\nn2\n", ":2: 'n2' has no slots");
+  engine("n1;n2 2 q\n", ":1: 'n1;n2' is no name of a host");
+  engine("\n", ": names no host");
+  refused({{"JOB_ID", "1"}, {"SGE_TASK_ID", "1"}, {"PE_HOSTFILE", absent}},
+          "PE_HOSTFILE=" + absent + ": cannot be read");
+  refused({{"JOB_ID", "1"}, {"SGE_TASK_ID", "1"}, {"NSLOTS", "many"}},
+          "NSLOTS: 'many' is no number");
+
+  for (const char* count : {"-4", "0", "abc", "9999999999999", "4 "})
+    for (const char* name : {"SLURM_NTASKS", "SLURM_JOB_NUM_NODES"})
+      refused({{"SLURM_JOB_ID", "7"}, {name, count}},
+              std::string(name) + ": '" + count + "' is no number");
+  refused({{"PBS_JOBID", "7"}, {"PBS_NODEFILE", absent}},
+          "PBS_NODEFILE=" + absent + ": cannot be read");
+
+  const Variables flux = {{"FLUX_URI", "local:///x"}};
+  refused(flux, "flux hostlist --expand local: names no host");
+  for (const char* answer : {"n[3-1],[,-x", "n[1-100000000]", "n1 -x"})
+    CHECK(error_of<ConfigError>([&] {
+            job_with_hosts(made_up(flux),
+                           [&](const auto&) { return std::string(answer); });
+          }).find("is no name of a host") != std::string::npos);
+}
+
+TEST_CASE("a host file goes before what the batch system says") {
+  const ScratchFolder folder;
+  const Variables env = {{"LSB_JOBID", "5"}, {"LSB_MCPU_HOSTS", "n1 x"}};
+  const BatchJob job =
+      job_for_mpirun(folder.write("hosts", "a:2\n"), made_up(env), no_answer);
+  REQUIRE(job.hosts.size() == 1);
+  CHECK(job.hosts.front().name == "a");
+  CHECK_THROWS_AS(job_for_mpirun("", made_up(env), no_answer), ConfigError);
 }
 
 TEST_CASE("LSF, Grid Engine and Flux say how long a job may run") {
@@ -112,18 +187,18 @@ TEST_CASE("a batch job knows its id, shape and time left") {
                               {"SLURM_RESTART_COUNT", "1"}});
   const BatchJob array = batch_job(slurm);
   CHECK(array.id == "70_3");
-  CHECK(array.nodes == 2);
-  CHECK(array.tasks == 8);
+  CHECK(job_with_hosts(slurm, no_answer).nodes == 2);
+  CHECK(job_with_hosts(slurm, no_answer).tasks == 8);
   CHECK(array.host_cpus == 40);
   CHECK(array.restarts == 1);
+  const auto gpus = made_up({{"SLURM_JOB_ID", "77"},
+                             {"SLURM_CPUS_ON_NODE", "11111111111"},
+                             {"SLURM_GPUS_ON_NODE", "gpu:4(x2)"}});
   // Where no int holds a number it is as if it were not there.
-  const auto beyond = made_up({{"SLURM_JOB_ID", "77"},
-                               {"SLURM_JOB_NUM_NODES", "4294967295"},
-                               {"SLURM_NTASKS", "11111111111"},
-                               {"SLURM_GPUS_ON_NODE", "gpu:4(x2)"}});
-  CHECK(batch_job(beyond).nodes == 1);
-  CHECK(batch_job(beyond).tasks == 0);
-  CHECK(batch_job(beyond).host_gpus == 4);
+  CHECK(batch_job(gpus).host_cpus == 0);
+  CHECK(batch_job(gpus).host_gpus == 4);
+  CHECK(job_with_hosts(gpus, no_answer).nodes == 1);
+  CHECK(job_with_hosts(gpus, no_answer).tasks == 0);
 
   const ScratchFolder folder;
   std::ofstream(folder.path() / "nodes") << "a\na\nb\nb\n";
@@ -131,7 +206,7 @@ TEST_CASE("a batch job knows its id, shape and time left") {
       made_up({{"PBS_JOBID", "12[4].server"},
                {"PBS_NODEFILE", (folder.path() / "nodes").string()},
                {"PBS_WALLTIME", "600"}});
-  const BatchJob job = batch_job(pbs);
+  const BatchJob job = job_with_hosts(pbs, no_answer);
   CHECK(job.nodes == 2);
   CHECK(job.tasks == 4);
 
@@ -192,7 +267,6 @@ TEST_CASE("the hosts of a run come from its host file or its batch system") {
       text += host.name + ":" + std::to_string(host.slots) + " ";
     return text;
   };
-  using Variables = std::map<std::string, std::string>;
   const Variables slurm = {{"SLURM_JOB_ID", "7"},
                            {"SLURM_JOB_NODELIST", "node[1-2],gpu7"}};
   answer = "node1\nnode2\ngpu7\n";
@@ -217,5 +291,5 @@ TEST_CASE("the hosts of a run come from its host file or its batch system") {
   CHECK(hosts("", {}).empty());
 
   // Slurm's are known to mpirun.
-  CHECK(hosts_for_mpirun("", batch_job(made_up(slurm))).empty());
+  CHECK(whole_job(slurm).hosts.empty());
 }

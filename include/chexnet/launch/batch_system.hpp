@@ -17,26 +17,35 @@ struct BatchJob {
   Kind kind = Kind::kNone;
   std::string id;     // as its commands take it: of an array, "123_4" (Slurm),
                       // "123[4].server" (PBS), "123[4]" (LSF)
-  int nodes = 1;      // of the job
-  int tasks = 0;      // ranks the user asked for; 0 = not said
   int host_cpus = 0;  // of this host that are the job's; 0 = not said
   int host_gpus = 0;  // the same of GPUs
   int restarts = 0;   // how often the batch system started it again
-  std::string nodefile;  // PBS: hosts, a line for each rank
-  // LSF and Grid Engine: slots as the job asked for them.
-  std::vector<HostSlots> hosts;
+  std::string nodefile;    // PBS: hosts, a line for each rank
   std::string start_file;  // written when the job began; empty: none known
+
+  // Of job_with_hosts() and job_for_mpirun() alone:
+  int nodes = 1;  // of the job
+  int tasks = 0;  // ranks the user asked for; 0 = not said
+  // In order, with slots as the job asked for them; 0 = not said (Flux). None:
+  // this host, or those that mpirun asks Slurm for.
+  std::vector<HostSlots> hosts;
 };
+// Without its hosts: what each rank may ask, on whichever host.
 BatchJob batch_job(const Environment& env);
 
 // Runs a command and returns what it prints; empty when it fails.
 using Ask = std::function<std::string(const std::vector<std::string>&)>;
 // Real commands, given five seconds.
+inline constexpr int kAskTimeout_s = 5;
 std::string ask_command(const std::vector<std::string>& command);
 
-// batch_job(), and the hosts that only a command knows: those of a Flux
-// instance, with 0 slots, because Flux does not say how many it was asked for.
-BatchJob asked_batch_job(const Environment& env, const Ask& ask);
+// batch_job() and its hosts, on the host where the job began. ConfigError where
+// a variable, file or command that names hosts or slots makes no sense.
+BatchJob job_with_hosts(const Environment& env, const Ask& ask);
+// The same, with the hosts of `hostfile` where that is not empty. The batch
+// system's are not looked at then.
+BatchJob job_for_mpirun(const std::string& hostfile, const Environment& env,
+                        const Ask& ask);
 
 // Seconds until the batch system ends the job. Slurm: squeue's time left. PBS:
 // the limit less the time used of qstat -f, or PBS_WALLTIME less `job_age_s`.
@@ -49,11 +58,7 @@ std::optional<double> job_seconds_left(const BatchJob& job,
 // its start file's.
 std::optional<double> job_seconds_left(const BatchJob& job);
 
-// The hosts that mpirun has to be told, in order: of `hostfile`, or of the job
-// where that is empty. None: this host, or those that mpirun asks Slurm for.
-std::vector<HostSlots> hosts_for_mpirun(const std::string& hostfile,
-                                        const BatchJob& job);
-// The same, and where mpirun asks Slurm those that Slurm names, with 0 slots:
+// Its hosts, and where mpirun asks Slurm those that Slurm names, with 0 slots:
 // all hosts that a run may use, as they are known now.
 std::vector<HostSlots> hosts_of_run(const std::string& hostfile,
                                     const Environment& env, const Ask& ask);

@@ -19,8 +19,7 @@ void check_job(size_t kind, const std::string& text, const std::string& file) {
     return names_a_file ? file.c_str() : text.c_str();
   };
   accepted<ConfigError>([&] {  // as of a host file
-    const BatchJob job =
-        asked_batch_job(env, [&](const auto&) { return text; });
+    const BatchJob job = job_with_hosts(env, [&](const auto&) { return text; });
     require(job.kind != BatchJob::Kind::kNone, "there is a job");
     require(job.nodes >= 0 && job.tasks >= 0, "counts are not negative");
     for (const auto& host : job.hosts)

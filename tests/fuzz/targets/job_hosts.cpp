@@ -33,7 +33,6 @@ void run(Bytes bytes) {
     std::vector<HostSlots> hosts;
     if (!accepted<ConfigError>([&] { hosts = hosts_of_run("", env, ask); }))
       continue;
-    constexpr int kMostSlots = 1 << 20;
     for (const auto& host : hosts) {
       require(!host.name.empty() &&
                   host.name.find_first_of(" \t\n\r") == std::string::npos,
@@ -41,7 +40,7 @@ void run(Bytes bytes) {
       require(host.slots >= 0 && host.slots <= kMostSlots,
               "slots are a count that can be added up");
     }
-    const BatchJob job = asked_batch_job(env, ask);
+    const BatchJob job = job_with_hosts(env, ask);
     require(job.nodes >= 1 && job.tasks >= 0, "counts are not negative");
     require(
         job.hosts.empty() || job.nodes == static_cast<int>(job.hosts.size()),

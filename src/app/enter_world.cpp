@@ -70,6 +70,16 @@ RankLayout layout_of(const LaunchConfig& config, const BatchJob& job) {
   return decide_layout(request, job, job.hosts);
 }
 
+// No restart could ever have as many hosts.
+void refuse_few_hosts(const BatchJob& job, int min_hosts) {
+  if (job.nodes >= min_hosts) return;
+  throw ConfigError(
+      "[launch] launch.min_hosts=" + std::to_string(min_hosts) +
+      ": the run has " + std::to_string(job.nodes) +
+      (job.nodes == 1 ? " host" : " hosts") +
+      ". Hint: at most as many, or more hosts by --hostfile or the batch job");
+}
+
 RanksToStart ranks_to_start(const LaunchConfig& config, const BatchJob& job,
                             const Invocation& invocation) {
   RanksToStart ranks;
@@ -180,8 +190,9 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
          0);
   if (!task.resume_command.empty())
     setenv(kResumeVariable, task.resume_command.c_str(), 1);
-  const RanksToStart ranks = ranks_to_start(
-      config, job_for_mpirun(config.hostfile, env, ask_command), invocation);
+  const BatchJob job = job_for_mpirun(config.hostfile, env, ask_command);
+  refuse_few_hosts(job, task.min_hosts);
+  const RanksToStart ranks = ranks_to_start(config, job, invocation);
   const SelfLaunch& launch = ranks.launch;
   if (task.dry_run) {
     std::cout

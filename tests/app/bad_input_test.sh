@@ -152,4 +152,6 @@ printf '#!/bin/sh\necho "n[1-100000000]"\n' >"$scratch/flux/flux"; chmod +x "$sc
 PATH=$scratch/flux:$PATH FLUX_URI=x refused 2 "'n[1-100000000]' is no name of a host" "${T[@]}"
 printf '#!/bin/sh\nexec sleep 100\n' >"$scratch/flux/flux"
 PATH=$scratch/flux:$PATH FLUX_URI=x refused 2 "flux hostlist --expand local: names no host" "${T[@]}"
+printf 'n1\nn2\n' >"$scratch/hosts"
+refused 2 "launch.min_hosts=3: the run has 2 hosts" train "$small" --hostfile "$scratch/hosts" --set launch.min_hosts=3 --out "$scratch/elsewhere"
 finish

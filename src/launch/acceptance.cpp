@@ -113,8 +113,9 @@ std::string only_type(const std::filesystem::path& path,
                     host + ". Hint: --node-type, one of " + names);
 }
 
-// What measures a figure.
-std::string why_not_measured(const std::string& name) {
+// What to do about a row that fails.
+std::string remedy(const std::string& name, bool measured) {
+  if (measured) return "the site file wants more of this type of node";
   if (name == "allreduce") return "it takes two ranks: doctor --ranks 2";
   if (name == "driver" || name == "self_test")
     return "it takes a GPU, and none is used here";
@@ -173,10 +174,7 @@ CheckResult AcceptanceRow::check() const {
           unit.empty() && wanted == "passed"
               ? (found.empty() ? "not made" : found)
               : text,
-          good            ? ""
-          : found.empty() ? why_not_measured(name)
-                          : "the site file wants more of this type "
-                            "of node"};
+          good ? "" : remedy(name, !found.empty())};
 }
 
 std::vector<AcceptanceRow> compare(const NodeThresholds& wanted,

@@ -47,8 +47,7 @@ void run(Bytes bytes) {
 
 std::vector<std::string> seeds() {
   return {raw("\x00\x07one\ntwo\nthree"),
-          raw("\x20\x00") + std::string(70000, 'x'),
-          raw("\x00\x00a\nb\n\nc")};
+          raw("\x20\x00") + std::string(70000, 'x'), raw("\x00\x00a\nb\n\nc")};
 }
 
 const Registered kTarget{{"line_socket", run, nullptr, seeds}};

@@ -84,7 +84,8 @@ std::vector<fs::path> checked_runs(const Options& options) {
 
 int run(const Options& options) {
   const std::vector<fs::path> runs = checked_runs(options);
-  const fs::path folder = runs.front(), page = page_of(options);
+  const fs::path& folder = runs.front();
+  const fs::path page = page_of(options);
   prepare_own_output(page.string(), kHead);
   keep_private(options.runs);
   if (options.compare)

@@ -31,7 +31,7 @@ namespace chexnet {
 namespace {
 
 constexpr uint64_t kPiece = 4 << 20;  // bytes read at a time
-constexpr size_t kFresh = 1 << 20;    // bytes inflated at a time
+constexpr size_t kFresh = 1 << 18;    // bytes inflated at a time
 
 // The members that start from one point: their windows are found in one pass
 // over it.

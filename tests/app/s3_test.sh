@@ -54,7 +54,9 @@ for place in "plain+images & more" records packs archives; do
   same "$place" "s3://xrays/$place" --set data.s3.timeout_s=1 --set data.s3.attempts=20
 done
 sleep 0.5
-requests=$(sed 's/.*requests=\([0-9]*\).*/\1/' "$work/log"); faults=$(sed 's/.*faults=\([0-9]*\).*/\1/' "$work/log")
+counts=''  # whole, not while the server writes them
+until [[ $counts =~ requests=([0-9]+).*faults=([0-9]+) ]]; do sleep 0.1; counts=$(cat "$work/log"); done
+requests=${BASH_REMATCH[1]} faults=${BASH_REMATCH[2]}
 echo "requests $requests, faults $faults"
 [ "$requests" -ge 1000 ] && [ "$faults" -ge 150 ] || fail "only $requests requests and $faults faults"
 

@@ -177,13 +177,13 @@ TEST_CASE("thresholds that were edited after they were chosen are refused") {
     };
     return refusal(model.changed(model.with_rules(), edit));
   };
-  const char* kOthers = "are not those that were chosen for it";
-  CHECK(with_text("0.12", "0.02").find(kOthers) != std::string::npos);
-  CHECK(with_text("0.12", "null").find(kOthers) != std::string::npos);
+  const char* others = "are not those that were chosen for it";
+  CHECK(with_text("0.12", "0.02").find(others) != std::string::npos);
+  CHECK(with_text("0.12", "null").find(others) != std::string::npos);
   CHECK(
-      with_text("{\"rule\":\"youden\",\"threshold\":0.12}", "").find(kOthers) !=
+      with_text("{\"rule\":\"youden\",\"threshold\":0.12}", "").find(others) !=
       std::string::npos);
-  CHECK(with_text("\"positives\":12", "\"positives\":112").find(kOthers) !=
+  CHECK(with_text("\"positives\":12", "\"positives\":112").find(others) !=
         std::string::npos);
   // A rule that nobody could ask for.
   CHECK(with_text("youden", "yes")

@@ -222,11 +222,9 @@ int signal_lead_s(double job_s, double stop_margin_s) {
 }
 
 std::optional<double> limit_s(const std::string& time) {
-  constexpr double kMinute_s = 60;
-  const auto seconds = duration_s(time);
-  if (!seconds || *seconds == 0) return std::nullopt;
   const bool minutes = time.find_first_of(":-") == std::string::npos;
-  return minutes ? kMinute_s * *seconds : *seconds;
+  const auto seconds = duration_s(minutes ? time + ":00" : time);
+  return seconds && *seconds > 0 ? seconds : std::nullopt;
 }
 
 std::string job_script(const JobRequest& request) {

@@ -75,8 +75,7 @@ void refuse_few_hosts(const BatchJob& job, int min_hosts) {
   if (job.nodes >= min_hosts) return;
   throw ConfigError(
       "[launch] launch.min_hosts=" + std::to_string(min_hosts) +
-      ": the run has " + std::to_string(job.nodes) +
-      (job.nodes == 1 ? " host" : " hosts") +
+      ": the run has " + counted(job.nodes, "host") +
       ". Hint: at most as many, or more hosts by --hostfile or the batch job");
 }
 

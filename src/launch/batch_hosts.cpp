@@ -12,11 +12,6 @@ namespace {
 
 constexpr const char* kFluxHosts = "flux hostlist --expand local";
 
-std::string text(const Environment& env, const char* name) {
-  const char* value = env(name);
-  return value == nullptr ? "" : value;
-}
-
 // `place`: the variable and its value, a line of a file, or a command.
 [[noreturn]] void refuse(const std::string& place, const std::string& problem) {
   throw ConfigError("[launch] " + place + ": " + problem +
@@ -34,7 +29,7 @@ int counted(const std::string& place, const std::string& word) {
 
 // A variable that holds a count; `unsaid` where it is absent or empty.
 int count_in(const Environment& env, const char* name, int unsaid) {
-  const std::string value = text(env, name);
+  const std::string value = variable(env, name);
   return value.empty() ? unsaid : counted(name, value);
 }
 
@@ -87,11 +82,11 @@ std::vector<HostSlots> lsf_hosts(const Environment& env) {
   constexpr const char* kFile = "LSB_DJOB_HOSTFILE";
   constexpr const char* kCounted = "LSB_MCPU_HOSTS";
   constexpr const char* kRepeated = "LSB_HOSTS";
-  if (const std::string file = text(env, kFile); !file.empty())
+  if (const std::string file = variable(env, kFile); !file.empty())
     return read_hostfile(file, kFile);
-  if (const std::string words = text(env, kCounted); !words.empty())
+  if (const std::string words = variable(env, kCounted); !words.empty())
     return counted_hosts(kCounted, words);
-  return repeated_hosts(kRepeated, text(env, kRepeated));
+  return repeated_hosts(kRepeated, variable(env, kRepeated));
 }
 
 // An instance always has hosts. A test's has several brokers on one.
@@ -135,7 +130,7 @@ BatchJob job_with_hosts(const Environment& env, const Ask& ask) {
       break;
     case kGridEngine:
       job.tasks = count_in(env, "NSLOTS", 0);
-      if (const auto file = text(env, "PE_HOSTFILE"); !file.empty())
+      if (const auto file = variable(env, "PE_HOSTFILE"); !file.empty())
         job.hosts = parallel_environment(file);
       break;
     case kFlux:
@@ -168,7 +163,7 @@ std::vector<HostSlots> hosts_of_run(const std::string& hostfile,
                                     const Environment& env, const Ask& ask) {
   const BatchJob job = job_for_mpirun(hostfile, env, ask);
   auto hosts = job.hosts;
-  const std::string list = text(env, "SLURM_JOB_NODELIST");
+  const std::string list = variable(env, "SLURM_JOB_NODELIST");
   if (!hosts.empty() || job.kind != BatchJob::Kind::kSlurm || list.empty())
     return hosts;
   std::istringstream lines(ask({"scontrol", "show", "hostnames", list}));

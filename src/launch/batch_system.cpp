@@ -22,15 +22,11 @@
 namespace chexnet {
 namespace {
 
-std::string text(const Environment& env, const char* name) {
-  const char* value = env(name);
-  return value == nullptr ? "" : value;
-}
 // The first number in a value like "4", "2(x3)" or "gpu:4"; 0 where there is
 // none that an int holds.
 int number(const Environment& env, const char* name) {
   constexpr std::string_view kDigits = "0123456789";
-  std::string value = text(env, name);
+  std::string value = variable(env, name);
   value.erase(0, value.find_first_of(kDigits));
   value.erase(std::min(value.size(), value.find_first_not_of(kDigits)));
   return parsed_number<int>(value).value_or(0);
@@ -44,11 +40,11 @@ bool exists(const std::string& path) {
 BatchJob slurm_job(const Environment& env) {
   BatchJob job;
   job.kind = BatchJob::Kind::kSlurm;
-  job.id = text(env, "SLURM_JOB_ID");
+  job.id = variable(env, "SLURM_JOB_ID");
   if (env("SLURM_ARRAY_JOB_ID") != nullptr &&
       env("SLURM_ARRAY_TASK_ID") != nullptr)
-    job.id = text(env, "SLURM_ARRAY_JOB_ID") + "_" +
-             text(env, "SLURM_ARRAY_TASK_ID");
+    job.id = variable(env, "SLURM_ARRAY_JOB_ID") + "_" +
+             variable(env, "SLURM_ARRAY_TASK_ID");
   job.host_cpus = number(env, "SLURM_CPUS_ON_NODE");
   job.host_gpus = number(env, "SLURM_GPUS_ON_NODE");
   job.restarts = number(env, "SLURM_RESTART_COUNT");
@@ -58,8 +54,8 @@ BatchJob slurm_job(const Environment& env) {
 BatchJob pbs_job(const Environment& env) {
   BatchJob job;
   job.kind = BatchJob::Kind::kPbs;
-  job.id = text(env, "PBS_JOBID");
-  job.nodefile = job.start_file = text(env, "PBS_NODEFILE");
+  job.id = variable(env, "PBS_JOBID");
+  job.nodefile = job.start_file = variable(env, "PBS_NODEFILE");
   job.host_cpus = number(env, "NCPUS");
   job.restarts = number(env, "CHEXNET_SUBMISSION");
   return job;
@@ -68,7 +64,7 @@ BatchJob pbs_job(const Environment& env) {
 BatchJob lsf_job(const Environment& env) {
   BatchJob job;
   job.kind = BatchJob::Kind::kLsf;
-  job.id = text(env, "LSB_JOBID");
+  job.id = variable(env, "LSB_JOBID");
   if (const int index = number(env, "LSB_JOBINDEX"); index > 0)
     job.id += "[" + std::to_string(index) + "]";
   return job;
@@ -77,12 +73,12 @@ BatchJob lsf_job(const Environment& env) {
 BatchJob grid_engine_job(const Environment& env) {
   BatchJob job;
   job.kind = BatchJob::Kind::kGridEngine;
-  job.id = text(env, "JOB_ID");
+  job.id = variable(env, "JOB_ID");
   job.restarts = number(env, "RESTARTED");  // 1 after any number of starts
   // The job's own folder is made when it begins; a file in it stays untouched.
-  job.start_file = text(env, "PE_HOSTFILE");
+  job.start_file = variable(env, "PE_HOSTFILE");
   if (!exists(job.start_file) && env("SGE_JOB_SPOOL_DIR") != nullptr)
-    job.start_file = text(env, "SGE_JOB_SPOOL_DIR") + "/environment";
+    job.start_file = variable(env, "SGE_JOB_SPOOL_DIR") + "/environment";
   return job;
 }
 
@@ -91,8 +87,9 @@ BatchJob grid_engine_job(const Environment& env) {
 BatchJob flux_job(const Environment& env) {
   BatchJob job;
   job.kind = BatchJob::Kind::kFlux;
-  job.id = text(env, env("FLUX_ENCLOSING_ID") != nullptr ? "FLUX_ENCLOSING_ID"
-                                                         : "FLUX_JOB_ID");
+  job.id =
+      variable(env, env("FLUX_ENCLOSING_ID") != nullptr ? "FLUX_ENCLOSING_ID"
+                                                        : "FLUX_JOB_ID");
   job.restarts = number(env, "CHEXNET_SUBMISSION");
   return job;
 }

@@ -18,6 +18,11 @@ Environment process_environment() {
   return [](const char* name) -> const char* { return std::getenv(name); };
 }
 
+std::string variable(const Environment& env, const char* name) {
+  const char* value = env(name);
+  return value == nullptr ? "" : value;
+}
+
 bool started_as_rank(const Environment& env) {
   for (const char* name :
        {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PALS_RANKID"})

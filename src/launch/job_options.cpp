@@ -28,6 +28,11 @@ std::string job_name(std::string name) {
 
 std::string number(int value) { return std::to_string(value); }
 
+// Minutes and seconds behind a colon.
+std::string two_digits(int64_t value) {
+  return (value < 10 ? "0" : "") + std::to_string(value);
+}
+
 int cores_per_node(const JobRequest& request) {
   return ranks_per_node(request) * std::max(1, request.cpus_per_rank);
 }
@@ -40,9 +45,6 @@ double seconds_of(const JobRequest& request) {
 // "30:00:00". In PBS a number alone would be seconds, and it knows no days.
 std::string hours_of(const JobRequest& request) {
   const auto seconds = static_cast<int64_t>(seconds_of(request));
-  const auto two_digits = [](int64_t value) {
-    return (value < 10 ? "0" : "") + std::to_string(value);
-  };
   return two_digits(seconds / 3600) + ":" + two_digits(seconds / 60 % 60) +
          ":" + two_digits(seconds % 60);
 }
@@ -111,7 +113,7 @@ std::vector<std::string> lsf_options(const JobRequest& request) {
   if (request.gpus_per_node > 0)
     options.push_back("-gpu \"num=" + number(request.gpus_per_node) + "\"");
   options.push_back("-W " + number(minutes / 60) + ":" +
-                    (minutes % 60 < 10 ? "0" : "") + number(minutes % 60));
+                    two_digits(minutes % 60));
   constexpr int kShortJobMinutes = 10;
   if (minutes >= kShortJobMinutes)
     options.insert(options.end(), {"-wa 'USR1'", "-wt '1'"});

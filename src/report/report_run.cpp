@@ -1,4 +1,5 @@
 // What a run was made of and how it went.
+#include "chexnet/data/findings.hpp"
 #include "chexnet/report/plot.hpp"
 #include "history.hpp"
 #include "page.hpp"
@@ -52,7 +53,7 @@ std::string data_section(const Json& results, const std::string& split) {
   const Json& data = member(results, "data");
   HtmlTable table("Splits; the hash is of the list of image names",
                   {"split", "#images", "#patients", "SHA-256"});
-  std::string missing;
+  std::vector<std::string> missing;
   for (const auto& [name, facts] : member(data, "splits").items()) {
     const std::string patients = count_text(facts, "patients");
     table.add({name, count_text(facts, "images"),
@@ -60,8 +61,7 @@ std::string data_section(const Json& results, const std::string& split) {
                text(facts, "sha256")});
     if (const auto left_out = number(facts, "missing").value_or(0);
         left_out > 0)
-      missing +=
-          (missing.empty() ? "" : ", ") + fixed(left_out, 0) + " of " + name;
+      missing.push_back(fixed(left_out, 0) + " of " + name);
   }
   std::string html;
   html += html_paragraph(
@@ -78,7 +78,7 @@ std::string data_section(const Json& results, const std::string& split) {
     html += html_paragraph(
         "Images of the table that were not there, and are left out of all "
         "that is said here (data.missing: skip): " +
-        missing + ".");
+        listed(missing) + ".");
   html += table.html();
   if (figures_of_same_list(results, split).empty())
     html += html_paragraph(kPublishedElsewhere);

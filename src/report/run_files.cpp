@@ -6,6 +6,7 @@
 #include <array>
 
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/report/run_summary.hpp"
 
 namespace chexnet {
@@ -45,15 +46,6 @@ bool is_of(const RunFileKind& kind, const std::string& name) {
   return fnmatch(kind.name, name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
 }
 
-std::string first_few(std::vector<std::string> names) {
-  std::ranges::sort(names);
-  constexpr size_t kShown = 3;
-  std::string text;
-  for (size_t i = 0; i < std::min(kShown, names.size()); ++i)
-    text += (i > 0 ? ", " : "") + printable(names[i]);
-  return text + (names.size() > kShown ? ", …" : "");
-}
-
 }  // namespace
 
 std::span<const RunFileKind> run_file_kinds() { return kKinds; }
@@ -84,7 +76,9 @@ std::vector<RunFiles> files_of_run(const fs::path& folder) {
   }
   std::erase_if(found, [](const RunFiles& files) { return files.files == 0; });
   if (others.files == 0) return found;
-  others.what = first_few(std::move(names));
+  std::ranges::sort(names);
+  constexpr size_t kShown = 3;
+  others.what = printable(listed(names, kShown));
   found.push_back(std::move(others));
   return found;
 }

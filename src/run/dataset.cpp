@@ -211,17 +211,17 @@ size_t Dataset::missing_of(const std::string& split) const {
 }
 
 void warn_of_missing_images(const Dataset& dataset) {
-  std::string text;
+  std::vector<std::string> texts;
   const Splits& splits = dataset.splits;
   for (const Split* split : {&splits.train, &splits.val, &splits.test})
     if (const size_t missing = dataset.missing_of(split->name))
-      text += (text.empty() ? "" : ", ") + std::to_string(missing) + " of " +
-              std::to_string(split->rows.size() + missing) + " " + split->name +
-              " images";
-  if (!text.empty())
+      texts.push_back(std::to_string(missing) + " of " +
+                      std::to_string(split->rows.size() + missing) + " " +
+                      split->name + " images");
+  if (!texts.empty())
     log_warning(
         "[images] left out, as they are not there (data.missing=skip): " +
-        text);
+        listed(texts));
 }
 
 void warn_of_one_sided_findings(const Config& config, const Dataset& dataset) {

@@ -11,6 +11,8 @@ namespace chexnet {
 using Environment =
     std::function<const char*(const char*)>;  // a variable, or null
 Environment process_environment();            // getenv
+// The variable's text; empty where it is absent.
+std::string variable(const Environment& env, const char* name);
 
 // True when mpirun, srun or another launcher that speaks PMIx or PMI started
 // this process as a rank.

@@ -35,7 +35,7 @@ struct HeatMapPass {
 struct MapAbove {
   size_t finding = 0;
   double threshold = 0.5;
-  HeatMapMethod method = HeatMapMethod::kLayerCam;
+  HeatMapMethod method = HeatMapKind{}.method;
 };
 // A PNG with the map over its picture; `look`'s unit and what it says of a map
 // without a place are the method's. A class

@@ -32,7 +32,8 @@ std::string subject_text(const SelfTestSubject& subject, const Contact& contact,
   return contact.identity + "\n" + subject.arch + " " +
          choice_name(subject.precision) + "\nall-reduce of " +
          (ranks > 1 ? "several ranks" : "one rank") + ", " +
-         choice_name(subject.compression);
+         choice_name(subject.compression) +
+         (subject.own_kernels ? "" : "\nLibTorch's kernels alone");
 }
 
 }  // namespace
@@ -66,7 +67,8 @@ void check_first_contact(const SelfTestSubject& subject, const Contact& contact,
                            "its message")
              : contact.place + " computes wrongly. " + subject.arch + ", " +
                    problem) +
-        ". Hint: chexnet-train doctor shows both networks; another driver or "
+        ". Hint: chexnet-train doctor shows both networks; "
+        "train.engine=aten (LibTorch's kernels alone), another driver or "
         "variant (scripts/setup --cuda), or launch.device=cpu");
   check.remember(result.summary());
   if (comm.rank() == 0) log_info("[self-test] passed: " + result.summary());

@@ -152,10 +152,11 @@ SelfTestResult self_test(const SelfTestSubject& subject, at::Device where,
   for (const Precision precision : precisions_for(subject.precision)) {
     const WholeFp32 whole;
     const auto wait = deadline.wait();
-    Network network(
-        spec, kFindings,
-        {.device = where, .precision = precision, .own_engine = false},
-        backends);
+    Network network(spec, kFindings,
+                    {.device = where,
+                     .precision = precision,
+                     .own_engine = subject.own_kernels && !where.is_cpu()},
+                    backends);
     result.steps.push_back(
         {precision, layer_differences(record_made_up_step(network), reference,
                                       network.parameters(), precision)});

@@ -316,7 +316,8 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
     device.cuda->mark_ranges(profiler);
     check_first_contact({choice_name(config.model.arch),
                          resolve_precision(config.train.precision, device),
-                         config.launch.gradient_compression},
+                         config.launch.gradient_compression,
+                         config.train.engine != EngineKind::kAten},
                         contact_of(device), *comm, config.launch.timeout_s);
   }
   const RecordedBy recorded(*comm, profiler);

@@ -23,7 +23,8 @@ struct NetworkOptions {
       nullptr;  // ranks that share batch statistics; null: none
   bool freeze_backbone =
       false;  // backbone in inference mode, only the classifier gets gradients
-  bool own_engine = true;  // false: ATen operators also where the engine could
+  bool own_engine = true;  // false: ATen operators alone: no engine on a CPU,
+                           // no kernels of our own on a GPU
   bool winograd = true;
   bool deterministic = false;  // GPUs: the same bits each time
   std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};

@@ -20,6 +20,7 @@ struct SelfTestSubject {
   std::string arch;
   Precision precision = Precision::kFp32;  // of the run
   GradientCompression compression = GradientCompression::kNone;
+  bool own_kernels = true;  // of a GPU; false: train.engine=aten
 };
 
 // Worst element of a mean over ranks, relative to the largest element.

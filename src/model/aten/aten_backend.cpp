@@ -18,7 +18,8 @@ class AtenBackend final : public Backend {
         spec_(context.spec),
         gradients_(context.parameters),
         layers_{context.parameters, gradients_, options_.sync_batchnorm,
-                activation_format(options_.precision)},
+                activation_format(options_.precision),
+                options_.own_engine && !options_.device.is_cpu()},
         backbone_(make_backbone(layers_, spec_)),
         classifier_(std::in_place, layers_, spec_.head.name),
         normalization_(options_) {
@@ -72,8 +73,9 @@ class AtenBackend final : public Backend {
   }
   std::string description(int64_t, int64_t) override {
     if (options_.device.is_cpu()) return "ATen's operators";
-    return options_.deterministic ? "ATen's operators, deterministic kernels"
-                                  : "ATen's operators, fastest kernels";
+    return std::string(layers_.kernels ? "own BatchNorm, else " : "") +
+           (options_.deterministic ? "ATen's operators, deterministic kernels"
+                                   : "ATen's operators, fastest kernels");
   }
   bool depends_on_threads() const override { return true; }
   // No operator calls back, so there is no tick and no time by layer.

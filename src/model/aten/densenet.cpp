@@ -34,9 +34,11 @@ class DenseLayer {
     const at::Tensor narrow = conv1_.forward(norm1_.forward(x, pass), pass);
     return conv2_.forward(norm2_.forward(narrow, pass), pass);
   }
-  at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
+  // The gradient by x, plus `more`.
+  at::Tensor backward(const at::Tensor& dy, const MicroBatch& part,
+                      const at::Tensor& more) {
     const at::Tensor d = norm2_.backward(conv2_.backward(dy, part), part);
-    return norm1_.backward(conv1_.backward(d, part), part);
+    return norm1_.backward(conv1_.backward(d, part), part, more);
   }
 
  private:
@@ -74,8 +76,7 @@ class DenseBlock {
       const int64_t before = in_ + static_cast<int64_t>(i) * growth_;
       const at::Tensor own = gradient.narrow(1, before, growth_)
                                  .contiguous(context_.memory_format);
-      at::Tensor inputs = layers_[i].backward(own, part);
-      gradient = inputs.add_(gradient.narrow(1, 0, before));
+      gradient = layers_[i].backward(own, part, gradient.narrow(1, 0, before));
     }
     return gradient;
   }

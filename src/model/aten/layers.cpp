@@ -8,6 +8,8 @@
 #include <cassert>
 #include <utility>
 
+#include "batch_norm_operators.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -72,22 +74,56 @@ BatchNorm::BatchNorm(const LayerContext& context, const std::string& name,
       bias_(context.parameters.id_of(name + ".bias")) {}
 
 at::Tensor BatchNorm::forward(const at::Tensor& x, const ForwardPass& pass) {
+  return compute(x, pass, {}, relu_);
+}
+
+at::Tensor BatchNorm::forward_onto(const at::Tensor& shortcut,
+                                   const at::Tensor& x,
+                                   const ForwardPass& pass) {
+  assert(!relu_);
+  return compute(x, pass, shortcut, true);
+}
+
+at::Tensor BatchNorm::compute(const at::Tensor& x, const ForwardPass& pass,
+                              const std::optional<at::Tensor>& shortcut,
+                              bool relu) {
   const Parameters& p = context_.parameters;
+  const bool together = pass.training() && context_.sync != nullptr;
+  kernels_ = context_.kernels && !together && batch_norm_kernels_take(x);
   at::Tensor y;
-  if (!pass.training()) {
-    y = std::get<0>(at::native_batch_norm(
-        x, p.value(weight_), p.value(bias_), p.running_mean(statistics_),
-        p.running_var(statistics_), false, 0.0, kEpsilon));
-  } else if (context_.sync != nullptr) {
-    y = forward_synchronized(x, pass.micro_batch);
+  if (kernels_) {
+    y = by_kernels(x, pass, shortcut, relu);
   } else {
-    y = forward_own(x, pass.micro_batch);
+    if (!pass.training())
+      y = std::get<0>(at::native_batch_norm(
+          x, p.value(weight_), p.value(bias_), p.running_mean(statistics_),
+          p.running_var(statistics_), false, 0.0, kEpsilon));
+    else if (together)
+      y = forward_synchronized(x, pass.micro_batch);
+    else
+      y = forward_own(x, pass.micro_batch);
+    if (shortcut) y.add_(*shortcut);
+    if (relu) y.relu_();
   }
-  if (relu_) y.relu_();
   if (pass.training()) {
     x_ = x;
     if (relu_) y_ = y;
   }
+  return y;
+}
+
+at::Tensor BatchNorm::by_kernels(const at::Tensor& x, const ForwardPass& pass,
+                                 const std::optional<at::Tensor>& shortcut,
+                                 bool relu) {
+  const Parameters& p = context_.parameters;
+  const BatchNormInput input{x, p.value(weight_), p.value(bias_), relu};
+  if (!pass.training())
+    return batch_norm_inference(input, p.running_mean(statistics_),
+                                p.running_var(statistics_), shortcut);
+  at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
+  at::Tensor y;
+  std::tie(y, mean_, invstd_) = batch_norm_training(
+      input, mean, var, 1.0 / (pass.micro_batch.index + 1), shortcut);
   return y;
 }
 
@@ -143,17 +179,30 @@ at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
 }
 
 at::Tensor BatchNorm::backward(const at::Tensor& dy,
-                               const MicroBatch& micro_batch) {
+                               const MicroBatch& micro_batch,
+                               const std::optional<at::Tensor>& more) {
   const Parameters& p = context_.parameters;
-  const at::Tensor masked =
-      relu_ ? at::threshold_backward(dy, std::exchange(y_, {}), 0) : dy;
-  if (context_.sync != nullptr)
-    return backward_synchronized(masked, micro_batch);
-  auto [dx, dw, db] = at::batch_norm_backward(
-      masked, std::exchange(x_, {}), p.value(weight_),
-      p.running_mean(statistics_), p.running_var(statistics_),
-      std::exchange(mean_, {}), std::exchange(invstd_, {}), true, kEpsilon,
-      {true, true, true}, std::exchange(reserve_, {}));
+  const at::Tensor y = std::exchange(y_, {});
+  at::Tensor dx, dw, db;
+  if (kernels_) {
+    const BatchNormInput input{std::exchange(x_, {}), p.value(weight_),
+                               p.value(bias_), relu_};
+    std::tie(dx, dw, db) = batch_norm_gradients(
+        dy, input, relu_ ? std::optional(y) : std::nullopt,
+        std::exchange(mean_, {}), std::exchange(invstd_, {}), more);
+  } else {
+    const at::Tensor masked = relu_ ? at::threshold_backward(dy, y, 0) : dy;
+    if (context_.sync != nullptr) {
+      std::tie(dx, dw, db) = backward_synchronized(masked);
+    } else {
+      std::tie(dx, dw, db) = at::batch_norm_backward(
+          masked, std::exchange(x_, {}), p.value(weight_),
+          p.running_mean(statistics_), p.running_var(statistics_),
+          std::exchange(mean_, {}), std::exchange(invstd_, {}), true, kEpsilon,
+          {true, true, true}, std::exchange(reserve_, {}));
+    }
+    if (more) dx.add_(*more);
+  }
   context_.gradients.add(bias_, db, micro_batch);
   context_.gradients.add(weight_, dw, micro_batch);
   return dx;
@@ -164,8 +213,8 @@ at::Tensor BatchNorm::backward(const at::Tensor& dy,
 // and bias are this rank's sums of dy * z and dy, averaged later like all
 // others (Ioffe and Szegedy, 2015). The operator gives them as in inference,
 // whose statistics are constants.
-at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy,
-                                            const MicroBatch& micro_batch) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> BatchNorm::backward_synchronized(
+    const at::Tensor& dy) {
   const Parameters& p = context_.parameters;
   const at::Tensor x = std::exchange(x_, {}), mean = std::exchange(mean_, {}),
                    invstd = std::exchange(invstd_, {});
@@ -173,8 +222,6 @@ at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy,
   const auto [none, dw, db] = at::native_batch_norm_backward(
       dy, x, weight, mean, std::exchange(var_, {}), mean, invstd, false,
       kEpsilon, {false, true, true});
-  context_.gradients.add(bias_, db, micro_batch);
-  context_.gradients.add(weight_, dw, micro_batch);
   const at::Tensor means =
       of_all_ranks(*context_.sync, at::cat({db, dw}).to(at::kDouble)).sum(0) /
       std::exchange(pixels_, {});
@@ -187,7 +234,7 @@ at::Tensor BatchNorm::backward_synchronized(const at::Tensor& dy,
   dx.sub_(per_channel(scale * mean_dy));
   dx.addcmul_(x - per_channel(mean), per_channel(scale * invstd * mean_dyz),
               -1);
-  return dx.to(dy.scalar_type());
+  return {dx.to(dy.scalar_type()), dw, db};
 }
 
 at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {

@@ -7,7 +7,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
+#include <tuple>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/engine/micro_batch.hpp"
@@ -17,12 +19,14 @@
 
 namespace chexnet {
 
-// What layers share. `sync` is set for synchronized BatchNorm.
+// What layers share. `sync` is set for synchronized BatchNorm; with `kernels`
+// our own compute BatchNorm where they can (batch_norm_operators.hpp).
 struct LayerContext {
   Parameters& parameters;
   GradientWriter& gradients;
   Communicator* sync = nullptr;
   at::MemoryFormat memory_format = at::MemoryFormat::ChannelsLast;
+  bool kernels = false;
 };
 
 // What every layer of one forward is told.
@@ -62,16 +66,27 @@ class BatchNorm {
   BatchNorm(const LayerContext& context, const std::string& name,
             Then then = Then::kRelu);
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
-  at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch);
+  // ReLU(BatchNorm(x) + shortcut), of a layer with Then::kNothing: its backward
+  // is given what that ReLU has masked.
+  at::Tensor forward_onto(const at::Tensor& shortcut, const at::Tensor& x,
+                          const ForwardPass& pass);
+  // The gradient by x; plus `more`, which came to x another way.
+  at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch,
+                      const std::optional<at::Tensor>& more = {});
 
  private:
+  at::Tensor compute(const at::Tensor& x, const ForwardPass& pass,
+                     const std::optional<at::Tensor>& shortcut, bool relu);
+  at::Tensor by_kernels(const at::Tensor& x, const ForwardPass& pass,
+                        const std::optional<at::Tensor>& shortcut, bool relu);
   at::Tensor forward_own(const at::Tensor& x, const MicroBatch& micro_batch);
   at::Tensor forward_synchronized(const at::Tensor& x,
                                   const MicroBatch& micro_batch);
-  at::Tensor backward_synchronized(const at::Tensor& dy,
-                                   const MicroBatch& micro_batch);
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_synchronized(
+      const at::Tensor& dy);
   const LayerContext& context_;
   bool relu_;
+  bool kernels_ = false;  // computed the last forward
   int statistics_, weight_, bias_;
   // `reserve`: what the operator's forward leaves for its backward. Of all
   // ranks: `pixels`, a scalar, how many a channel's statistics are of.

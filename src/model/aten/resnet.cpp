@@ -29,11 +29,12 @@ class Bottleneck {
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
     at::Tensor y = bn1_.forward(conv1_.forward(x, pass), pass);
     y = bn2_.forward(conv2_.forward(y, pass), pass);
-    y = bn3_.forward(conv3_.forward(y, pass), pass);
-    y.add_(projection_
-               ? projection_norm_->forward(projection_->forward(x, pass), pass)
-               : x);
-    y.relu_();
+    const at::Tensor wide = conv3_.forward(y, pass);
+    const at::Tensor shortcut =
+        projection_
+            ? projection_norm_->forward(projection_->forward(x, pass), pass)
+            : x;
+    y = bn3_.forward_onto(shortcut, wide, pass);
     if (pass.training()) y_ = y;
     return y;
   }

@@ -1,0 +1,216 @@
+// The operators of model/aten/batch_norm_operators.hpp on CUDA. All of them
+// run on the current stream; the counters of the last block are of a stream, as
+// two kernels at a time would mix them up.
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <torch/library.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "batch_norm_kernels.hpp"
+#include "check_cuda.hpp"
+#include "kernel_compiler.hpp"
+
+namespace chexnet {
+namespace {
+
+using OptionalTensor = std::optional<at::Tensor>;
+using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+// kernels/batch_norm.cu has the same numbers.
+constexpr int64_t kReducingThreads = 512, kMappingThreads = 256;
+constexpr int64_t kVectorBytes = 16;
+// Of a multiprocessor: what fits there at once, or a little more.
+constexpr int64_t kReducingBlocks = 2, kMappingBlocks = 4;
+
+struct Kernels {
+  cudaKernel_t statistics, apply, sums, gradient;
+};
+
+const char* element_of(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return "ELEMENT_FP32";
+    case at::kHalf: return "ELEMENT_FP16";
+    case at::kBFloat16: return "ELEMENT_BF16";
+    default: TORCH_CHECK(false, "no kernels for elements of type ", type);
+  }
+}
+
+const Kernels& kernels_for(at::ScalarType type) {
+  static std::mutex mutex;
+  static std::map<std::pair<at::ScalarType, int>, Kernels> made;
+  const std::scoped_lock lock(mutex);
+  const auto key = std::pair(type, static_cast<int>(at::cuda::current_device()));
+  const auto found = made.find(key);
+  if (found != made.end()) return found->second;
+  const cudaDeviceProp& gpu = *at::cuda::getCurrentDeviceProperties();
+  const KernelModule module(compile_kernels(
+      kBatchNormKernels,
+      "sm_" + std::to_string(gpu.major) + std::to_string(gpu.minor),
+      {element_of(type)}));
+  return made[key] = {module.kernel("batch_norm_statistics"),
+                      module.kernel("batch_norm_apply"),
+                      module.kernel("batch_norm_sums"),
+                      module.kernel("batch_norm_gradient")};
+}
+
+template <class... Arguments>
+void launch(cudaKernel_t kernel, const KernelGrid& grid,
+            Arguments... arguments) {
+  void* places[] = {&arguments...};
+  check_cuda(cudaLaunchKernel(
+      reinterpret_cast<const void*>(kernel),
+      dim3(grid.channel_blocks, grid.row_blocks),
+      dim3(grid.block_vectors, grid.block_rows), places, 0,
+      at::cuda::getCurrentCUDAStream().stream()));
+}
+
+// A map as the kernels see it.
+struct Map {
+  explicit Map(const at::Tensor& x)
+      : rows(x.numel() / x.size(1)),
+        vectors(static_cast<int>(x.size(1) *
+                                 static_cast<int64_t>(x.element_size()) /
+                                 kVectorBytes)) {
+    TORCH_CHECK(x.is_contiguous(at::MemoryFormat::ChannelsLast),
+                "BatchNorm's kernels take channels-last maps");
+  }
+  KernelGrid grid(int64_t threads, int64_t blocks) const {
+    const int64_t processors =
+        at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
+    return kernel_grid(rows, vectors, threads, blocks * processors);
+  }
+  KernelGrid reducing() const { return grid(kReducingThreads, kReducingBlocks); }
+  KernelGrid mapping() const { return grid(kMappingThreads, kMappingBlocks); }
+  long long rows;
+  int vectors;
+};
+
+// What blocks leave for the last of them.
+struct Partial {
+  at::Tensor sums, arrived;
+};
+
+Partial partial_of(const KernelGrid& grid, const at::Tensor& x) {
+  static std::mutex mutex;
+  static std::map<cudaStream_t, at::Tensor> counters;
+  const auto options = x.options().memory_format(c10::nullopt);
+  Partial partial;
+  partial.sums =
+      at::empty({grid.row_blocks, 2 * x.size(1)}, options.dtype(at::kFloat));
+  const std::scoped_lock lock(mutex);
+  at::Tensor& own = counters[at::cuda::getCurrentCUDAStream().stream()];
+  if (!own.defined() || own.numel() < grid.channel_blocks)
+    own = at::zeros({std::max<int64_t>(grid.channel_blocks, 256)},
+                    options.dtype(at::kInt));
+  partial.arrived = own;
+  return partial;
+}
+
+const float* floats(const at::Tensor& t) { return t.const_data_ptr<float>(); }
+float* floats_of(at::Tensor& t) { return t.mutable_data_ptr<float>(); }
+
+const void* address(const OptionalTensor& t) {
+  return t ? t->const_data_ptr() : nullptr;
+}
+
+at::Tensor per_channel(const at::Tensor& x) {
+  return at::empty({x.size(1)}, x.options()
+                                    .dtype(at::kFloat)
+                                    .memory_format(at::MemoryFormat::Contiguous));
+}
+
+at::Tensor apply(const at::Tensor& x, const at::Tensor& weight,
+                 const at::Tensor& bias, const at::Tensor& mean,
+                 const at::Tensor& spread, bool is_variance, double epsilon,
+                 const OptionalTensor& shortcut, bool relu) {
+  const Map map(x);
+  TORCH_CHECK(!shortcut ||
+                  shortcut->is_contiguous(at::MemoryFormat::ChannelsLast),
+              "BatchNorm's kernels take channels-last shortcuts");
+  at::Tensor y = at::empty_like(x);
+  launch(kernels_for(x.scalar_type()).apply, map.mapping(), x.const_data_ptr(),
+         map.rows, map.vectors, floats(mean), floats(spread),
+         static_cast<int>(is_variance), static_cast<float>(epsilon),
+         floats(weight), floats(bias), address(shortcut),
+         static_cast<int>(relu), y.mutable_data_ptr());
+  return y;
+}
+
+ThreeTensors training(const at::Tensor& x, const at::Tensor& weight,
+                      const at::Tensor& bias, at::Tensor& kept_mean,
+                      at::Tensor& kept_var, double momentum, double epsilon,
+                      const OptionalTensor& shortcut, bool relu) {
+  const Map map(x);
+  const KernelGrid grid = map.reducing();
+  Partial partial = partial_of(grid, x);
+  at::Tensor mean = per_channel(x), invstd = per_channel(x);
+  launch(kernels_for(x.scalar_type()).statistics, grid, x.const_data_ptr(),
+         map.rows, map.vectors, floats_of(partial.sums),
+         partial.arrived.mutable_data_ptr(), floats_of(mean), floats_of(invstd),
+         floats_of(kept_mean), floats_of(kept_var),
+         static_cast<float>(momentum), static_cast<float>(epsilon));
+  return {apply(x, weight, bias, mean, invstd, false, epsilon, shortcut, relu),
+          mean, invstd};
+}
+
+at::Tensor inference(const at::Tensor& x, const at::Tensor& weight,
+                     const at::Tensor& bias, const at::Tensor& mean,
+                     const at::Tensor& var, double epsilon,
+                     const OptionalTensor& shortcut, bool relu) {
+  return apply(x, weight, bias, mean, var, true, epsilon, shortcut, relu);
+}
+
+// How far apart rows of pixels of a map are, which may be a part of the
+// channels of a wider one.
+long long vectors_apart(const at::Tensor& map, const Map& like) {
+  const int64_t pitch = map.stride(3);
+  TORCH_CHECK(map.stride(1) == 1 && map.stride(2) == map.size(3) * pitch &&
+                  map.stride(0) == map.size(2) * map.stride(2) &&
+                  map.numel() / map.size(1) == like.rows,
+              "BatchNorm's kernels add maps of channels-last pixels");
+  const int64_t bytes = pitch * static_cast<int64_t>(map.element_size());
+  TORCH_CHECK(bytes % kVectorBytes == 0 &&
+                  reinterpret_cast<uintptr_t>(map.const_data_ptr()) %
+                          kVectorBytes == 0,
+              "BatchNorm's kernels add maps that begin at 16 bytes");
+  return bytes / kVectorBytes;
+}
+
+ThreeTensors gradients(const at::Tensor& given, const at::Tensor& x,
+                       const OptionalTensor&, const at::Tensor& weight,
+                       const at::Tensor& bias, const at::Tensor& mean,
+                       const at::Tensor& invstd, double,
+                       const OptionalTensor& more, bool relu) {
+  const Map map(x);
+  const at::Tensor dy = given.contiguous(at::MemoryFormat::ChannelsLast);
+  const KernelGrid grid = map.reducing();
+  Partial partial = partial_of(grid, x);
+  at::Tensor dweight = per_channel(x), dbias = per_channel(x);
+  const Kernels& kernels = kernels_for(x.scalar_type());
+  const int cuts = static_cast<int>(relu);
+  launch(kernels.sums, grid, dy.const_data_ptr(), x.const_data_ptr(), map.rows,
+         map.vectors, floats(mean), floats(invstd), floats(weight),
+         floats(bias), cuts, floats_of(partial.sums),
+         partial.arrived.mutable_data_ptr(), floats_of(dweight),
+         floats_of(dbias));
+  at::Tensor dx = at::empty_like(x);
+  launch(kernels.gradient, map.mapping(), dy.const_data_ptr(),
+         x.const_data_ptr(), map.rows, map.vectors, floats(mean),
+         floats(invstd), floats(weight), floats(bias), cuts, floats(dweight),
+         floats(dbias), address(more), more ? vectors_apart(*more, map) : 0LL,
+         dx.mutable_data_ptr());
+  return {dx, dweight, dbias};
+}
+
+}  // namespace
+}  // namespace chexnet
+
+TORCH_LIBRARY_IMPL(chexnet, CUDA, library) {
+  library.impl("batch_norm", chexnet::training);
+  library.impl("batch_norm_inference", chexnet::inference);
+  library.impl("batch_norm_backward", chexnet::gradients);
+}

@@ -1,0 +1,35 @@
+// The source of BatchNorm's kernels, kernels/batch_norm.cu, and the shape of
+// the grids that run them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace chexnet {
+
+extern const char* const kBatchNormKernels;
+
+// Vectors of 16 bytes and rows of a block, blocks over the channels and over
+// the rows.
+struct KernelGrid {
+  unsigned block_vectors, block_rows, channel_blocks, row_blocks;
+};
+
+// For a map of `rows` times `vectors`, at least one of each: blocks of at most
+// `threads`, about `blocks` in all, of which none is without a row. What is
+// added up over row_blocks is added in the same order wherever this is equal.
+inline KernelGrid kernel_grid(int64_t rows, int64_t vectors, int64_t threads,
+                              int64_t blocks) {
+  // A block of few vectors has few sums of other blocks to add in the end; of
+  // many, long pieces of memory to read.
+  constexpr int64_t kMostVectors = 16;
+  int64_t width = std::min(vectors, kMostVectors);
+  while (vectors % width != 0) --width;
+  const int64_t height = threads / width, across = vectors / width;
+  const int64_t down = std::clamp<int64_t>((rows + height - 1) / height, 1,
+                                           std::max<int64_t>(blocks / across, 1));
+  return {static_cast<unsigned>(width), static_cast<unsigned>(height),
+          static_cast<unsigned>(across), static_cast<unsigned>(down)};
+}
+
+}  // namespace chexnet

@@ -1,0 +1,352 @@
+// The kernels' own source on threads of the CPU, against sums in double. Maps
+// are [row][channel], as floats here and in the kernels' elements there.
+#include "fakes/cuda_kernels.hpp"
+// Words first, then the kernels that use them.
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "cuda/batch_norm_kernels.hpp"
+#include "support/catch.hpp"
+
+namespace chexnet {
+namespace {
+
+using namespace cuda_words;
+
+namespace fp32 {
+#define ELEMENT_FP32
+#include "cuda/kernels/batch_norm.cu"
+#undef ELEMENT_FP32
+}  // namespace fp32
+namespace fp16 {
+#define ELEMENT_FP16
+#include "cuda/kernels/batch_norm.cu"
+#undef ELEMENT_FP16
+}  // namespace fp16
+namespace bf16 {
+#define ELEMENT_BF16
+#include "cuda/kernels/batch_norm.cu"
+#undef ELEMENT_BF16
+}  // namespace bf16
+
+constexpr float kEpsilon = 1e-5F;
+constexpr int64_t kThreads = 64, kBlocks = 7;
+
+using Values = std::vector<float>;
+
+struct Size {
+  int64_t rows, channels;
+  size_t count() const { return static_cast<size_t>(rows * channels); }
+};
+
+// The results of the kernels on a map; and of the definition, in double.
+struct Results {
+  Values mean, invstd, kept_mean, kept_var, y, y_inference, dweight, dbias, dx;
+};
+
+struct Case {
+  Size size;
+  bool relu = false, shortcut = false, more = false;
+  float center = 0;  // of x
+  Values x = {}, weight = {}, bias = {}, shortcuts = {}, dy = {};
+  Values mores = {};  // twice as wide
+};
+
+constexpr float kKept = 2, kMomentum = .25F;
+
+// What runs kernels whose elements are Api's.
+template <class Vector, int kWidth, auto kRead, auto kWritten>
+struct Elements {
+  static std::vector<Vector> encoded(const Values& values) {
+    std::vector<Vector> out;
+    for (size_t i = 0; i < values.size(); i += kWidth) {
+      float part[kWidth];
+      std::copy_n(values.data() + i, kWidth, part);
+      out.push_back(kWritten(part));
+    }
+    return out;
+  }
+  static Values decoded(const std::vector<Vector>& vectors) {
+    Values out;
+    for (const Vector& vector : vectors) {
+      float part[kWidth];
+      kRead(vector, part);
+      out.insert(out.end(), part, part + kWidth);
+    }
+    return out;
+  }
+};
+
+std::vector<unsigned> order_of(unsigned count, bool backwards) {
+  std::vector<unsigned> order(count);
+  std::iota(order.begin(), order.end(), 0U);
+  if (backwards) std::ranges::reverse(order);
+  return order;
+}
+
+// Macros: a namespace is no template argument.
+#define ELEMENTS(space)                                                \
+  Elements<space::Vector, space::kWidth,                               \
+           [](const space::Vector& v, float(&to)[space::kWidth]) {     \
+             space::read(v, to);                                       \
+           },                                                          \
+           [](const float(&from)[space::kWidth]) {                     \
+             return space::written(from);                              \
+           }>
+
+#define RESULTS_OF(space)                                                      \
+  [](const Case& c, bool backwards) {                                          \
+    using E = ELEMENTS(space);                                                 \
+    const auto channels = static_cast<size_t>(c.size.channels);                \
+    const int vectors = static_cast<int>(c.size.channels) / space::kWidth;     \
+    const KernelGrid g = kernel_grid(c.size.rows, vectors, kThreads, kBlocks); \
+    const auto run = [&](const auto& kernel) {                                 \
+      run_kernel({g.channel_blocks, g.row_blocks},                             \
+                 {g.block_vectors, g.block_rows},                              \
+                 order_of(g.row_blocks, backwards), kernel);                   \
+    };                                                                         \
+    const auto x = E::encoded(c.x), dy = E::encoded(c.dy),                     \
+               shortcut = E::encoded(c.shortcuts), more = E::encoded(c.mores); \
+    std::vector<space::Vector> y(x.size()), inferred(x.size()), dx(x.size());  \
+    Values partial(g.row_blocks * channels * 2, NAN);                          \
+    std::vector<unsigned> arrived(g.channel_blocks);                           \
+    Results r;                                                                 \
+    for (Values* v : {&r.mean, &r.invstd, &r.dweight, &r.dbias})               \
+      v->assign(channels, NAN);                                                \
+    r.kept_mean.assign(channels, kKept);                                       \
+    r.kept_var.assign(channels, kKept);                                        \
+    run([&] {                                                                  \
+      space::batch_norm_statistics(x.data(), c.size.rows, vectors,             \
+                                   partial.data(), arrived.data(),             \
+                                   r.mean.data(), r.invstd.data(),             \
+                                   r.kept_mean.data(), r.kept_var.data(),      \
+                                   kMomentum, kEpsilon);                       \
+    });                                                                        \
+    const auto* added = c.shortcut ? shortcut.data() : nullptr;                \
+    run([&] {                                                                  \
+      space::batch_norm_apply(x.data(), c.size.rows, vectors, r.mean.data(),   \
+                              r.invstd.data(), 0, kEpsilon, c.weight.data(),   \
+                              c.bias.data(), added, c.relu, y.data());         \
+    });                                                                        \
+    run([&] {                                                                  \
+      space::batch_norm_apply(                                                 \
+          x.data(), c.size.rows, vectors, r.kept_mean.data(),                  \
+          r.kept_var.data(), 1, kEpsilon, c.weight.data(), c.bias.data(),      \
+          added, c.relu, inferred.data());                                     \
+    });                                                                        \
+    run([&] {                                                                  \
+      space::batch_norm_sums(dy.data(), x.data(), c.size.rows, vectors,        \
+                             r.mean.data(), r.invstd.data(),                   \
+                             c.weight.data(), c.bias.data(), c.relu,           \
+                             partial.data(), arrived.data(),                   \
+                             r.dweight.data(), r.dbias.data());                \
+    });                                                                        \
+    run([&] {                                                                  \
+      space::batch_norm_gradient(                                              \
+          dy.data(), x.data(), c.size.rows, vectors, r.mean.data(),            \
+          r.invstd.data(), c.weight.data(), c.bias.data(), c.relu,             \
+          r.dweight.data(), r.dbias.data(),                                    \
+          c.more ? more.data() : nullptr, 2LL * vectors, dx.data());           \
+    });                                                                        \
+    CHECK(std::ranges::all_of(arrived, [](unsigned n) { return n == 0; }));    \
+    r.y = E::decoded(y);                                                       \
+    r.y_inference = E::decoded(inferred);                                      \
+    r.dx = E::decoded(dx);                                                     \
+    return r;                                                                  \
+  }
+
+struct Element {
+  std::string name;
+  double rounding;  // of one element, relative
+  Results (*results)(const Case&, bool);
+  Values (*rounded)(const Values&);
+};
+
+#define ELEMENT(space, rounding)                                     \
+  Element {                                                          \
+    #space, rounding, RESULTS_OF(space), [](const Values& values) {  \
+      using E = ELEMENTS(space);                                     \
+      return E::decoded(E::encoded(values));                         \
+    }                                                                \
+  }
+
+const std::vector<Element>& elements() {
+  static const std::vector<Element> all = {ELEMENT(fp32, 0x1p-23),
+                                           ELEMENT(fp16, 0x1p-11),
+                                           ELEMENT(bf16, 0x1p-8)};
+  return all;
+}
+
+Case made(Case c, const Element& element, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto fill = [&](size_t count, float center, float width) {
+    std::normal_distribution<float> normal(center, width);
+    Values values(count);
+    for (float& value : values) value = normal(random);
+    return values;
+  };
+  const auto channels = static_cast<size_t>(c.size.channels);
+  c.x = element.rounded(fill(c.size.count(), c.center, 1));
+  c.dy = element.rounded(fill(c.size.count(), .1F, 1));
+  c.shortcuts = element.rounded(fill(c.size.count(), 0, 1));
+  c.mores = element.rounded(fill(2 * c.size.count(), 0, 1));
+  c.weight = fill(channels, 1, .3F);
+  c.bias = fill(channels, 0, .3F);
+  return c;
+}
+
+// One channel after the other. `invstd` of the definition is that of the batch.
+Results by_definition(const Case& c) {
+  const auto rows = static_cast<size_t>(c.size.rows),
+             channels = static_cast<size_t>(c.size.channels);
+  const auto n = static_cast<double>(rows);
+  Results r;
+  r.y.resize(c.x.size());
+  r.y_inference.resize(c.x.size());
+  r.dx.resize(c.x.size());
+  const auto put = [](Values& to, double value) {
+    to.push_back(static_cast<float>(value));
+  };
+  for (size_t k = 0; k < channels; ++k) {
+    const auto x = [&](size_t row) { return double{c.x[row * channels + k]}; };
+    double mean = 0, variance = 0;
+    for (size_t row = 0; row < rows; ++row) mean += x(row) / n;
+    for (size_t row = 0; row < rows; ++row)
+      variance += (x(row) - mean) * (x(row) - mean) / n;
+    const double invstd = 1 / std::sqrt(variance + double{kEpsilon});
+    const double unbiased = rows > 1 ? variance * n / (n - 1) : 0;
+    const double kept_mean = kKept + kMomentum * (mean - kKept);
+    const double kept_var = kKept + kMomentum * (unbiased - kKept);
+    const double w = c.weight[k], b = c.bias[k];
+    const auto y = [&](size_t row, double center, double scale) {
+      double out = (x(row) - center) * scale * w + b;
+      if (c.shortcut) out += c.shortcuts[row * channels + k];
+      return c.relu ? std::max(out, 0.0) : out;
+    };
+    double dbias = 0, dweight = 0;
+    const auto dy = [&](size_t row) {
+      const bool cut = c.relu && (x(row) - mean) * invstd * w + b <= 0;
+      return cut ? 0 : double{c.dy[row * channels + k]};
+    };
+    for (size_t row = 0; row < rows; ++row) {
+      dbias += dy(row);
+      dweight += dy(row) * (x(row) - mean) * invstd;
+    }
+    for (size_t row = 0; row < rows; ++row) {
+      const size_t at = row * channels + k;
+      const double z = (x(row) - mean) * invstd;
+      double dx = w * invstd * (dy(row) - dbias / n - z * dweight / n);
+      if (c.more) dx += c.mores[2 * row * channels + k];
+      r.y[at] = static_cast<float>(y(row, mean, invstd));
+      r.y_inference[at] = static_cast<float>(
+          y(row, kept_mean, 1 / std::sqrt(kept_var + double{kEpsilon})));
+      r.dx[at] = static_cast<float>(dx);
+    }
+    put(r.mean, mean);
+    put(r.invstd, invstd);
+    put(r.kept_mean, kept_mean);
+    put(r.kept_var, kept_var);
+    put(r.dweight, dweight);
+    put(r.dbias, dbias);
+  }
+  return r;
+}
+
+// Root of the mean square of the difference, by that of `wanted`.
+double difference(const Values& found, const Values& wanted) {
+  REQUIRE(found.size() == wanted.size());
+  double apart = 0, all = 1e-30;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double d = double{found[i]} - double{wanted[i]};
+    apart += d * d;
+    all += double{wanted[i]} * double{wanted[i]};
+  }
+  return std::sqrt(apart / all);
+}
+
+void check_case(const Case& c, const Element& element) {
+  INFO(element.name << " " << c.size.rows << " x " << c.size.channels
+                    << (c.relu ? " relu" : "") << (c.more ? " more" : "")
+                    << (c.shortcut ? " shortcut" : "") << ", mean "
+                    << c.center);
+  const Results found = element.results(c, false), wanted = by_definition(c);
+  // Digits that a mean far from 0 takes from fp32's x - mean.
+  const double sums = 2e-6 * (1 + double{std::fabs(c.center)});
+  CHECK(difference(found.mean, wanted.mean) < sums);
+  CHECK(difference(found.invstd, wanted.invstd) < sums);
+  CHECK(difference(found.kept_mean, wanted.kept_mean) < sums);
+  CHECK(difference(found.kept_var, wanted.kept_var) < sums);
+  CHECK(difference(found.y, wanted.y) < element.rounding + sums);
+  CHECK(difference(found.y_inference, wanted.y_inference) <
+        element.rounding + sums);
+  // Of a single row the gradient is the rest of a subtraction.
+  if (c.size.rows == 1) return;
+  CHECK(difference(found.dweight, wanted.dweight) < 10 * sums);
+  CHECK(difference(found.dbias, wanted.dbias) < 10 * sums);
+  CHECK(difference(found.dx, wanted.dx) < element.rounding + 10 * sums);
+}
+
+}  // namespace
+
+TEST_CASE("kernels of BatchNorm are what their definition says") {
+  unsigned seed = 1;
+  for (const Element& element : elements()) {
+    for (const Size size : {Size{61, 64}, Size{1, 32}, Size{2, 24},
+                            Size{130, 272}, Size{9, 1024}})
+      check_case(made({.size = size}, element, ++seed), element);
+    const Size size{77, 96};
+    check_case(made({.size = size, .relu = true}, element, ++seed), element);
+    check_case(made({.size = size, .relu = true, .more = true}, element, ++seed),
+               element);
+    check_case(made({.size = size, .more = true}, element, ++seed), element);
+    // A shortcut's ReLU is another's in backward.
+    Case c = made({.size = size, .shortcut = true}, element, ++seed);
+    check_case(c, element);
+    check_case(made({.size = size, .center = 100}, element, ++seed), element);
+  }
+}
+
+TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
+  for (const Element& element : elements()) {
+    const Case c =
+        made({.size = {400, 64}, .relu = true}, element, 3);
+    const Results there = element.results(c, false),
+                  back = element.results(c, true);
+    CHECK(there.mean == back.mean);
+    CHECK(there.invstd == back.invstd);
+    CHECK(there.dweight == back.dweight);
+    CHECK(there.dx == back.dx);
+  }
+}
+
+TEST_CASE("ReLU after a shortcut, and a NaN that stays one") {
+  for (const Element& element : elements()) {
+    Case c = made({.size = {33, 64}, .relu = true, .shortcut = true}, element, 5);
+    const Results wanted = by_definition(c);
+    CHECK(difference(element.results(c, false).y, wanted.y) <
+          element.rounding + 1e-5);
+    c.x[70] = NAN;
+    const Results found = element.results(c, false);
+    CHECK(std::isnan(found.y[70]));
+    CHECK(std::isnan(found.mean[6]));
+    CHECK(std::isnan(found.dx[6]));
+    CHECK_FALSE(std::isnan(found.mean[7]));
+  }
+}
+
+TEST_CASE("grids of kernels cover each row and each channel") {
+  for (const int64_t vectors : {1, 4, 12, 16, 20, 34, 124, 256})
+    for (const int64_t rows : {1, 7, 784, 802816}) {
+      const KernelGrid grid = kernel_grid(rows, vectors, 512, 264);
+      INFO(rows << " rows of " << vectors);
+      CHECK(grid.block_vectors * grid.channel_blocks == vectors);
+      CHECK(grid.block_vectors * grid.block_rows <= 512);
+      CHECK(grid.row_blocks >= 1);
+      CHECK((grid.row_blocks - 1) * grid.block_rows < rows);
+      CHECK(grid.row_blocks * grid.channel_blocks <=
+            std::max<int64_t>(264, grid.channel_blocks));
+    }
+}
+
+}  // namespace chexnet

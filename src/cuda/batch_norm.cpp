@@ -1,18 +1,13 @@
-// The operators of model/aten/batch_norm_operators.hpp on CUDA. All of them
-// run on the current stream; the counters of the last block are of a stream, as
-// two kernels at a time would mix them up.
+// BatchNorm of model/aten/own_operators.hpp on CUDA. Counters of the last block
+// are of a stream, as two kernels at a time would mix them up.
 #include <ATen/ATen.h>
-#include <ATen/cuda/CUDAContext.h>
 #include <torch/library.h>
 
 #include <map>
 #include <mutex>
-#include <string>
-#include <utility>
 
-#include "batch_norm_kernels.hpp"
-#include "check_cuda.hpp"
-#include "kernel_compiler.hpp"
+#include "kernel_grid.hpp"
+#include "own_kernels.hpp"
 
 namespace chexnet {
 namespace {
@@ -22,50 +17,18 @@ using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 // kernels/batch_norm.cu has the same numbers.
 constexpr int64_t kReducingThreads = 512, kMappingThreads = 256;
-constexpr int64_t kVectorBytes = 16;
-// Of a multiprocessor: what fits there at once, or a little more.
-constexpr int64_t kReducingBlocks = 2, kMappingBlocks = 4;
+// For each multiprocessor.
+constexpr int64_t kReducingBlocks = 1, kMappingBlocks = 4;
 
-struct Kernels {
-  cudaKernel_t statistics, apply, sums, gradient;
-};
-
-const char* element_of(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat: return "ELEMENT_FP32";
-    case at::kHalf: return "ELEMENT_FP16";
-    case at::kBFloat16: return "ELEMENT_BF16";
-    default: TORCH_CHECK(false, "no kernels for elements of type ", type);
-  }
-}
-
-const Kernels& kernels_for(at::ScalarType type) {
-  static std::mutex mutex;
-  static std::map<std::pair<at::ScalarType, int>, Kernels> made;
-  const std::scoped_lock lock(mutex);
-  const auto key = std::pair(type, static_cast<int>(at::cuda::current_device()));
-  const auto found = made.find(key);
-  if (found != made.end()) return found->second;
-  const cudaDeviceProp& gpu = *at::cuda::getCurrentDeviceProperties();
-  const KernelModule module(compile_kernels(
-      kBatchNormKernels,
-      "sm_" + std::to_string(gpu.major) + std::to_string(gpu.minor),
-      {element_of(type)}));
-  return made[key] = {module.kernel("batch_norm_statistics"),
-                      module.kernel("batch_norm_apply"),
-                      module.kernel("batch_norm_sums"),
-                      module.kernel("batch_norm_gradient")};
+cudaKernel_t kernel_of(const char* name, const at::Tensor& x) {
+  return own_kernel(kBatchNormKernels, name, x.scalar_type());
 }
 
 template <class... Arguments>
-void launch(cudaKernel_t kernel, const KernelGrid& grid,
-            Arguments... arguments) {
-  void* places[] = {&arguments...};
-  check_cuda(cudaLaunchKernel(
-      reinterpret_cast<const void*>(kernel),
-      dim3(grid.channel_blocks, grid.row_blocks),
-      dim3(grid.block_vectors, grid.block_rows), places, 0,
-      at::cuda::getCurrentCUDAStream().stream()));
+void launch_on(cudaKernel_t kernel, const KernelGrid& grid,
+               Arguments... arguments) {
+  launch(kernel, dim3(grid.channel_blocks, grid.row_blocks),
+         dim3(grid.block_vectors, grid.block_rows), arguments...);
 }
 
 // A map as the kernels see it.
@@ -75,15 +38,14 @@ struct Map {
         vectors(static_cast<int>(x.size(1) *
                                  static_cast<int64_t>(x.element_size()) /
                                  kVectorBytes)) {
-    TORCH_CHECK(x.is_contiguous(at::MemoryFormat::ChannelsLast),
-                "BatchNorm's kernels take channels-last maps");
+    require_vectors(x, "a map that is normalized");
   }
   KernelGrid grid(int64_t threads, int64_t blocks) const {
-    const int64_t processors =
-        at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
-    return kernel_grid(rows, vectors, threads, blocks * processors);
+    return kernel_grid(rows, vectors, threads, blocks * multiprocessors());
   }
-  KernelGrid reducing() const { return grid(kReducingThreads, kReducingBlocks); }
+  KernelGrid reducing() const {
+    return grid(kReducingThreads, kReducingBlocks);
+  }
   KernelGrid mapping() const { return grid(kMappingThreads, kMappingBlocks); }
   long long rows;
   int vectors;
@@ -102,7 +64,7 @@ Partial partial_of(const KernelGrid& grid, const at::Tensor& x) {
   partial.sums =
       at::empty({grid.row_blocks, 2 * x.size(1)}, options.dtype(at::kFloat));
   const std::scoped_lock lock(mutex);
-  at::Tensor& own = counters[at::cuda::getCurrentCUDAStream().stream()];
+  at::Tensor& own = counters[current_stream()];
   if (!own.defined() || own.numel() < grid.channel_blocks)
     own = at::zeros({std::max<int64_t>(grid.channel_blocks, 256)},
                     options.dtype(at::kInt));
@@ -110,7 +72,13 @@ Partial partial_of(const KernelGrid& grid, const at::Tensor& x) {
   return partial;
 }
 
-const float* floats(const at::Tensor& t) { return t.const_data_ptr<float>(); }
+// Of channels, which the kernels read by vectors.
+const float* floats(const at::Tensor& t) {
+  const auto* const values = t.const_data_ptr<float>();
+  TORCH_CHECK(reinterpret_cast<uintptr_t>(values) % kVectorBytes == 0,
+              "BatchNorm's kernels take parameters that begin at 16 bytes");
+  return values;
+}
 float* floats_of(at::Tensor& t) { return t.mutable_data_ptr<float>(); }
 
 const void* address(const OptionalTensor& t) {
@@ -118,9 +86,10 @@ const void* address(const OptionalTensor& t) {
 }
 
 at::Tensor per_channel(const at::Tensor& x) {
-  return at::empty({x.size(1)}, x.options()
-                                    .dtype(at::kFloat)
-                                    .memory_format(at::MemoryFormat::Contiguous));
+  return at::empty({x.size(1)},
+                   x.options()
+                       .dtype(at::kFloat)
+                       .memory_format(at::MemoryFormat::Contiguous));
 }
 
 at::Tensor apply(const at::Tensor& x, const at::Tensor& weight,
@@ -128,15 +97,13 @@ at::Tensor apply(const at::Tensor& x, const at::Tensor& weight,
                  const at::Tensor& spread, bool is_variance, double epsilon,
                  const OptionalTensor& shortcut, bool relu) {
   const Map map(x);
-  TORCH_CHECK(!shortcut ||
-                  shortcut->is_contiguous(at::MemoryFormat::ChannelsLast),
-              "BatchNorm's kernels take channels-last shortcuts");
+  if (shortcut) require_vectors(*shortcut, "a shortcut");
   at::Tensor y = at::empty_like(x);
-  launch(kernels_for(x.scalar_type()).apply, map.mapping(), x.const_data_ptr(),
-         map.rows, map.vectors, floats(mean), floats(spread),
-         static_cast<int>(is_variance), static_cast<float>(epsilon),
-         floats(weight), floats(bias), address(shortcut),
-         static_cast<int>(relu), y.mutable_data_ptr());
+  launch_on(kernel_of("batch_norm_apply", x), map.mapping(), x.const_data_ptr(),
+            map.rows, map.vectors, floats(mean), floats(spread),
+            static_cast<int>(is_variance), static_cast<float>(epsilon),
+            floats(weight), floats(bias), address(shortcut),
+            static_cast<int>(relu), y.mutable_data_ptr());
   return y;
 }
 
@@ -148,11 +115,11 @@ ThreeTensors training(const at::Tensor& x, const at::Tensor& weight,
   const KernelGrid grid = map.reducing();
   Partial partial = partial_of(grid, x);
   at::Tensor mean = per_channel(x), invstd = per_channel(x);
-  launch(kernels_for(x.scalar_type()).statistics, grid, x.const_data_ptr(),
-         map.rows, map.vectors, floats_of(partial.sums),
-         partial.arrived.mutable_data_ptr(), floats_of(mean), floats_of(invstd),
-         floats_of(kept_mean), floats_of(kept_var),
-         static_cast<float>(momentum), static_cast<float>(epsilon));
+  launch_on(kernel_of("batch_norm_statistics", x), grid, x.const_data_ptr(),
+            map.rows, map.vectors, floats_of(partial.sums),
+            partial.arrived.mutable_data_ptr(), floats_of(mean),
+            floats_of(invstd), floats_of(kept_mean), floats_of(kept_var),
+            static_cast<float>(momentum), static_cast<float>(epsilon));
   return {apply(x, weight, bias, mean, invstd, false, epsilon, shortcut, relu),
           mean, invstd};
 }
@@ -173,10 +140,10 @@ long long vectors_apart(const at::Tensor& map, const Map& like) {
                   map.numel() / map.size(1) == like.rows,
               "BatchNorm's kernels add maps of channels-last pixels");
   const int64_t bytes = pitch * static_cast<int64_t>(map.element_size());
-  TORCH_CHECK(bytes % kVectorBytes == 0 &&
-                  reinterpret_cast<uintptr_t>(map.const_data_ptr()) %
-                          kVectorBytes == 0,
-              "BatchNorm's kernels add maps that begin at 16 bytes");
+  TORCH_CHECK(
+      bytes % kVectorBytes == 0 &&
+          reinterpret_cast<uintptr_t>(map.const_data_ptr()) % kVectorBytes == 0,
+      "BatchNorm's kernels add maps that begin at 16 bytes");
   return bytes / kVectorBytes;
 }
 
@@ -190,19 +157,18 @@ ThreeTensors gradients(const at::Tensor& given, const at::Tensor& x,
   const KernelGrid grid = map.reducing();
   Partial partial = partial_of(grid, x);
   at::Tensor dweight = per_channel(x), dbias = per_channel(x);
-  const Kernels& kernels = kernels_for(x.scalar_type());
   const int cuts = static_cast<int>(relu);
-  launch(kernels.sums, grid, dy.const_data_ptr(), x.const_data_ptr(), map.rows,
-         map.vectors, floats(mean), floats(invstd), floats(weight),
-         floats(bias), cuts, floats_of(partial.sums),
-         partial.arrived.mutable_data_ptr(), floats_of(dweight),
-         floats_of(dbias));
+  launch_on(kernel_of("batch_norm_sums", x), grid, dy.const_data_ptr(),
+            x.const_data_ptr(), map.rows, map.vectors, floats(mean),
+            floats(invstd), floats(weight), floats(bias), cuts,
+            floats_of(partial.sums), partial.arrived.mutable_data_ptr(),
+            floats_of(dweight), floats_of(dbias));
   at::Tensor dx = at::empty_like(x);
-  launch(kernels.gradient, map.mapping(), dy.const_data_ptr(),
-         x.const_data_ptr(), map.rows, map.vectors, floats(mean),
-         floats(invstd), floats(weight), floats(bias), cuts, floats(dweight),
-         floats(dbias), address(more), more ? vectors_apart(*more, map) : 0LL,
-         dx.mutable_data_ptr());
+  launch_on(kernel_of("batch_norm_gradient", x), map.mapping(),
+            dy.const_data_ptr(), x.const_data_ptr(), map.rows, map.vectors,
+            floats(mean), floats(invstd), floats(weight), floats(bias), cuts,
+            floats(dweight), floats(dbias), address(more),
+            more ? vectors_apart(*more, map) : 0LL, dx.mutable_data_ptr());
   return {dx, dweight, dbias};
 }
 

@@ -1,39 +1,17 @@
 // The kernels' own source on threads of the CPU, against sums in double. Maps
 // are [row][channel], as floats here and in the kernels' elements there.
-#include "fakes/cuda_kernels.hpp"
-// Words first, then the kernels that use them.
-#include <cstring>
 #include <numeric>
 #include <random>
 
-#include "cuda/batch_norm_kernels.hpp"
+#include "cuda/kernel_grid.hpp"
+#include "cuda/kernels_on_cpu.hpp"
 #include "support/catch.hpp"
 
 namespace chexnet {
 namespace {
 
-using namespace cuda_words;
-
-namespace fp32 {
-#define ELEMENT_FP32
-#include "cuda/kernels/batch_norm.cu"
-#undef ELEMENT_FP32
-}  // namespace fp32
-namespace fp16 {
-#define ELEMENT_FP16
-#include "cuda/kernels/batch_norm.cu"
-#undef ELEMENT_FP16
-}  // namespace fp16
-namespace bf16 {
-#define ELEMENT_BF16
-#include "cuda/kernels/batch_norm.cu"
-#undef ELEMENT_BF16
-}  // namespace bf16
-
 constexpr float kEpsilon = 1e-5F;
 constexpr int64_t kThreads = 64, kBlocks = 7;
-
-using Values = std::vector<float>;
 
 struct Size {
   int64_t rows, channels;
@@ -55,45 +33,12 @@ struct Case {
 
 constexpr float kKept = 2, kMomentum = .25F;
 
-// What runs kernels whose elements are Api's.
-template <class Vector, int kWidth, auto kRead, auto kWritten>
-struct Elements {
-  static std::vector<Vector> encoded(const Values& values) {
-    std::vector<Vector> out;
-    for (size_t i = 0; i < values.size(); i += kWidth) {
-      float part[kWidth];
-      std::copy_n(values.data() + i, kWidth, part);
-      out.push_back(kWritten(part));
-    }
-    return out;
-  }
-  static Values decoded(const std::vector<Vector>& vectors) {
-    Values out;
-    for (const Vector& vector : vectors) {
-      float part[kWidth];
-      kRead(vector, part);
-      out.insert(out.end(), part, part + kWidth);
-    }
-    return out;
-  }
-};
-
 std::vector<unsigned> order_of(unsigned count, bool backwards) {
   std::vector<unsigned> order(count);
   std::iota(order.begin(), order.end(), 0U);
   if (backwards) std::ranges::reverse(order);
   return order;
 }
-
-// Macros: a namespace is no template argument.
-#define ELEMENTS(space)                                                \
-  Elements<space::Vector, space::kWidth,                               \
-           [](const space::Vector& v, float(&to)[space::kWidth]) {     \
-             space::read(v, to);                                       \
-           },                                                          \
-           [](const float(&from)[space::kWidth]) {                     \
-             return space::written(from);                              \
-           }>
 
 #define RESULTS_OF(space)                                                      \
   [](const Case& c, bool backwards) {                                          \
@@ -109,19 +54,18 @@ std::vector<unsigned> order_of(unsigned count, bool backwards) {
     const auto x = E::encoded(c.x), dy = E::encoded(c.dy),                     \
                shortcut = E::encoded(c.shortcuts), more = E::encoded(c.mores); \
     std::vector<space::Vector> y(x.size()), inferred(x.size()), dx(x.size());  \
-    Values partial(g.row_blocks * channels * 2, NAN);                          \
+    Values partial(g.row_blocks* channels * 2, NAN);                           \
     std::vector<unsigned> arrived(g.channel_blocks);                           \
     Results r;                                                                 \
-    for (Values* v : {&r.mean, &r.invstd, &r.dweight, &r.dbias})               \
+    for (Values * v : {&r.mean, &r.invstd, &r.dweight, &r.dbias})              \
       v->assign(channels, NAN);                                                \
     r.kept_mean.assign(channels, kKept);                                       \
     r.kept_var.assign(channels, kKept);                                        \
     run([&] {                                                                  \
-      space::batch_norm_statistics(x.data(), c.size.rows, vectors,             \
-                                   partial.data(), arrived.data(),             \
-                                   r.mean.data(), r.invstd.data(),             \
-                                   r.kept_mean.data(), r.kept_var.data(),      \
-                                   kMomentum, kEpsilon);                       \
+      space::batch_norm_statistics(                                            \
+          x.data(), c.size.rows, vectors, partial.data(), arrived.data(),      \
+          r.mean.data(), r.invstd.data(), r.kept_mean.data(),                  \
+          r.kept_var.data(), kMomentum, kEpsilon);                             \
     });                                                                        \
     const auto* added = c.shortcut ? shortcut.data() : nullptr;                \
     run([&] {                                                                  \
@@ -130,24 +74,23 @@ std::vector<unsigned> order_of(unsigned count, bool backwards) {
                               c.bias.data(), added, c.relu, y.data());         \
     });                                                                        \
     run([&] {                                                                  \
-      space::batch_norm_apply(                                                 \
-          x.data(), c.size.rows, vectors, r.kept_mean.data(),                  \
-          r.kept_var.data(), 1, kEpsilon, c.weight.data(), c.bias.data(),      \
-          added, c.relu, inferred.data());                                     \
+      space::batch_norm_apply(x.data(), c.size.rows, vectors,                  \
+                              r.kept_mean.data(), r.kept_var.data(), 1,        \
+                              kEpsilon, c.weight.data(), c.bias.data(), added, \
+                              c.relu, inferred.data());                        \
     });                                                                        \
     run([&] {                                                                  \
-      space::batch_norm_sums(dy.data(), x.data(), c.size.rows, vectors,        \
-                             r.mean.data(), r.invstd.data(),                   \
-                             c.weight.data(), c.bias.data(), c.relu,           \
-                             partial.data(), arrived.data(),                   \
-                             r.dweight.data(), r.dbias.data());                \
+      space::batch_norm_sums(                                                  \
+          dy.data(), x.data(), c.size.rows, vectors, r.mean.data(),            \
+          r.invstd.data(), c.weight.data(), c.bias.data(), c.relu,             \
+          partial.data(), arrived.data(), r.dweight.data(), r.dbias.data());   \
     });                                                                        \
     run([&] {                                                                  \
       space::batch_norm_gradient(                                              \
           dy.data(), x.data(), c.size.rows, vectors, r.mean.data(),            \
           r.invstd.data(), c.weight.data(), c.bias.data(), c.relu,             \
-          r.dweight.data(), r.dbias.data(),                                    \
-          c.more ? more.data() : nullptr, 2LL * vectors, dx.data());           \
+          r.dweight.data(), r.dbias.data(), c.more ? more.data() : nullptr,    \
+          2LL * vectors, dx.data());                                           \
     });                                                                        \
     CHECK(std::ranges::all_of(arrived, [](unsigned n) { return n == 0; }));    \
     r.y = E::decoded(y);                                                       \
@@ -163,18 +106,17 @@ struct Element {
   Values (*rounded)(const Values&);
 };
 
-#define ELEMENT(space, rounding)                                     \
-  Element {                                                          \
-    #space, rounding, RESULTS_OF(space), [](const Values& values) {  \
+#define ELEMENT(space, rounding)                                   \
+  Element {                                                        \
+#space, rounding, RESULTS_OF(space), [](const Values& values) {  \
       using E = ELEMENTS(space);                                     \
       return E::decoded(E::encoded(values));                         \
-    }                                                                \
+    } \
   }
 
 const std::vector<Element>& elements() {
-  static const std::vector<Element> all = {ELEMENT(fp32, 0x1p-23),
-                                           ELEMENT(fp16, 0x1p-11),
-                                           ELEMENT(bf16, 0x1p-8)};
+  static const std::vector<Element> all = {
+      ELEMENT(fp32, 0x1p-23), ELEMENT(fp16, 0x1p-11), ELEMENT(bf16, 0x1p-8)};
   return all;
 }
 
@@ -297,8 +239,9 @@ TEST_CASE("kernels of BatchNorm are what their definition says") {
       check_case(made({.size = size}, element, ++seed), element);
     const Size size{77, 96};
     check_case(made({.size = size, .relu = true}, element, ++seed), element);
-    check_case(made({.size = size, .relu = true, .more = true}, element, ++seed),
-               element);
+    check_case(
+        made({.size = size, .relu = true, .more = true}, element, ++seed),
+        element);
     check_case(made({.size = size, .more = true}, element, ++seed), element);
     // A shortcut's ReLU is another's in backward.
     Case c = made({.size = size, .shortcut = true}, element, ++seed);
@@ -309,8 +252,7 @@ TEST_CASE("kernels of BatchNorm are what their definition says") {
 
 TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
   for (const Element& element : elements()) {
-    const Case c =
-        made({.size = {400, 64}, .relu = true}, element, 3);
+    const Case c = made({.size = {400, 64}, .relu = true}, element, 3);
     const Results there = element.results(c, false),
                   back = element.results(c, true);
     CHECK(there.mean == back.mean);
@@ -322,7 +264,8 @@ TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
 
 TEST_CASE("ReLU after a shortcut, and a NaN that stays one") {
   for (const Element& element : elements()) {
-    Case c = made({.size = {33, 64}, .relu = true, .shortcut = true}, element, 5);
+    Case c =
+        made({.size = {33, 64}, .relu = true, .shortcut = true}, element, 5);
     const Results wanted = by_definition(c);
     CHECK(difference(element.results(c, false).y, wanted.y) <
           element.rounding + 1e-5);

@@ -51,8 +51,8 @@ inline float half_to_float(unsigned short bits) {
   const float sign = bits >> 15 != 0 ? -1.0F : 1.0F;
   if (exponent == 31) return fraction != 0 ? NAN : sign * INFINITY;
   const int whole = exponent == 0 ? fraction : fraction + 1024;
-  return sign * std::ldexp(static_cast<float>(whole),
-                           std::max(exponent, 1) - 25);
+  return sign *
+         std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - 25);
 }
 // To the nearest, ties to even.
 inline unsigned short float_to_half(float value) {
@@ -64,9 +64,9 @@ inline unsigned short float_to_half(float value) {
   // A carry into the next exponent is right as it is.
   const auto steps =
       static_cast<unsigned>(std::nearbyint(std::ldexp(size, 10 - exponent)));
-  const unsigned bits = size < 0x1p-14F
-                            ? steps
-                            : (static_cast<unsigned>(exponent + 14) << 10) + steps;
+  const unsigned bits =
+      size < 0x1p-14F ? steps
+                      : (static_cast<unsigned>(exponent + 14) << 10) + steps;
   return static_cast<unsigned short>(sign | bits);
 }
 

@@ -91,7 +91,7 @@ class DenseBlock {
 class Transition {
  public:
   Transition(const LayerContext& c, const std::string& name)
-      : norm_(c, name + ".norm"), conv_(c, name + ".conv") {}
+      : norm_(c, name + ".norm"), conv_(c, name + ".conv"), pool_(c) {}
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
     return pool_.forward(conv_.forward(norm_.forward(x, pass), pass), pass);
   }
@@ -110,6 +110,7 @@ class DenseNet final : public Backbone {
   DenseNet(const LayerContext& c, const DenseNetSpec& spec)
       : conv0_(c, "features.conv0", {.stride = 2, .padding = 3}),
         norm0_(c, "features.norm0"),
+        pool0_(c),
         norm5_(c, "features.norm5") {
     int64_t channels = spec.stem;
     blocks_.reserve(4);

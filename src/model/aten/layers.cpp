@@ -8,7 +8,7 @@
 #include <cassert>
 #include <utility>
 
-#include "batch_norm_operators.hpp"
+#include "own_operators.hpp"
 
 namespace chexnet {
 namespace {
@@ -89,7 +89,7 @@ at::Tensor BatchNorm::compute(const at::Tensor& x, const ForwardPass& pass,
                               bool relu) {
   const Parameters& p = context_.parameters;
   const bool together = pass.training() && context_.sync != nullptr;
-  kernels_ = context_.kernels && !together && batch_norm_kernels_take(x);
+  kernels_ = context_.kernels && !together && own_kernels_take(x);
   at::Tensor y;
   if (kernels_) {
     y = by_kernels(x, pass, shortcut, relu);
@@ -238,28 +238,46 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> BatchNorm::backward_synchronized(
 }
 
 at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {
-  auto [y, indices] = at::max_pool2d_with_indices(x, {3, 3}, {2, 2}, {1, 1});
+  kernels_ = context_.kernels && own_kernels_take(x);
+  auto [y, chosen] =
+      kernels_ ? max_pool(x)
+               : at::max_pool2d_with_indices(x, {3, 3}, {2, 2}, {1, 1});
   if (pass.training()) {
     x_ = x;
-    indices_ = indices;
+    chosen_ = chosen;
   }
   return y;
 }
 
 at::Tensor MaxPool::backward(const at::Tensor& dy) {
-  return at::max_pool2d_with_indices_backward(dy, std::exchange(x_, {}), {3, 3},
-                                              {2, 2}, {1, 1}, {1, 1}, false,
-                                              std::exchange(indices_, {}));
+  const at::Tensor x = std::exchange(x_, {}),
+                   chosen = std::exchange(chosen_, {});
+  if (kernels_)
+    return max_pool_gradient(dy.contiguous(context_.memory_format), x, chosen);
+  return at::max_pool2d_with_indices_backward(dy, x, {3, 3}, {2, 2}, {1, 1},
+                                              {1, 1}, false, chosen);
 }
 
 at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
+  kernels_ = context_.kernels && own_kernels_take(x);
   if (pass.training()) x_ = x;
-  return at::avg_pool2d(x, {2, 2}, {2, 2});
+  return kernels_ ? average_pool(x) : at::avg_pool2d(x, {2, 2}, {2, 2});
 }
 
 at::Tensor AveragePool::backward(const at::Tensor& dy) {
-  return at::avg_pool2d_backward(dy, std::exchange(x_, {}), {2, 2}, {2, 2},
-                                 {0, 0}, false, true, c10::nullopt);
+  const at::Tensor x = std::exchange(x_, {});
+  if (kernels_)
+    return average_pool_gradient(dy.contiguous(context_.memory_format), x);
+  return at::avg_pool2d_backward(dy, x, {2, 2}, {2, 2}, {0, 0}, false, true,
+                                 c10::nullopt);
+}
+
+at::Tensor masked_by(const at::Tensor& y, const at::Tensor& dy,
+                     const std::optional<at::Tensor>& more,
+                     const LayerContext& context) {
+  if (context.kernels && own_kernels_take(y))
+    return relu_gradient(dy.contiguous(context.memory_format), more, y);
+  return at::threshold_backward(more ? dy + *more : dy, y, 0);
 }
 
 Classifier::Classifier(const LayerContext& context, const std::string& name)

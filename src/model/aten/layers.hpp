@@ -20,7 +20,7 @@
 namespace chexnet {
 
 // What layers share. `sync` is set for synchronized BatchNorm; with `kernels`
-// our own compute BatchNorm where they can (batch_norm_operators.hpp).
+// our own compute where they can (own_operators.hpp).
 struct LayerContext {
   Parameters& parameters;
   GradientWriter& gradients;
@@ -96,22 +96,33 @@ class BatchNorm {
 // 3x3, stride 2, padding 1.
 class MaxPool {
  public:
+  explicit MaxPool(const LayerContext& context) : context_(context) {}
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
   at::Tensor backward(const at::Tensor& dy);
 
  private:
-  at::Tensor x_, indices_;
+  const LayerContext& context_;
+  bool kernels_ = false;  // computed the last forward
+  at::Tensor x_, chosen_;
 };
 
 // 2x2, stride 2.
 class AveragePool {
  public:
+  explicit AveragePool(const LayerContext& context) : context_(context) {}
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
   at::Tensor backward(const at::Tensor& dy);
 
  private:
+  const LayerContext& context_;
+  bool kernels_ = false;  // computed the last forward
   at::Tensor x_;
 };
+
+// The gradient dy (+ more) of y = ReLU(...) on its other side.
+at::Tensor masked_by(const at::Tensor& y, const at::Tensor& dy,
+                     const std::optional<at::Tensor>& more,
+                     const LayerContext& context);
 
 // Mean over the map, then a linear layer: [N,C,H,W] -> logits [N,K]. Both in
 // the type of the masters whatever the map is in, as the engine's head: 16-bit

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -8,12 +9,19 @@
 namespace chexnet {
 namespace {
 
+// What comes back to a block's input, to be added up: the next to use it does.
+struct BlockGradient {
+  at::Tensor main;
+  std::optional<at::Tensor> shortcut = {};
+};
+
 // 1x1 - 3x3 (stride) - 1x1, added to the input or its projection, then ReLU.
 class Bottleneck {
  public:
   Bottleneck(const LayerContext& c, const std::string& name, int64_t stride,
              bool projects)
-      : conv1_(c, name + ".conv1"),
+      : context_(c),
+        conv1_(c, name + ".conv1"),
         bn1_(c, name + ".bn1"),
         conv2_(c, name + ".conv2", {stride, 1}),
         bn2_(c, name + ".bn2"),
@@ -38,9 +46,9 @@ class Bottleneck {
     if (pass.training()) y_ = y;
     return y;
   }
-  at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
+  BlockGradient backward(const BlockGradient& dy, const MicroBatch& part) {
     const at::Tensor masked =
-        at::threshold_backward(dy, std::exchange(y_, {}), 0);
+        masked_by(std::exchange(y_, {}), dy.main, dy.shortcut, context_);
     // Described last, so its gradients come first.
     at::Tensor shortcut =
         projection_ ? projection_->backward(
@@ -49,10 +57,11 @@ class Bottleneck {
     at::Tensor d = conv3_.backward(bn3_.backward(masked, part), part);
     d = conv2_.backward(bn2_.backward(d, part), part);
     d = conv1_.backward(bn1_.backward(d, part), part);
-    return d + shortcut;
+    return {d, shortcut};
   }
 
  private:
+  const LayerContext& context_;
   Convolution conv1_;
   BatchNorm bn1_;
   Convolution conv2_;
@@ -67,7 +76,9 @@ class Bottleneck {
 class ResNet final : public Backbone {
  public:
   ResNet(const LayerContext& c, const ResNetSpec& spec)
-      : conv1_(c, "conv1", {.stride = 2, .padding = 3}), bn1_(c, "bn1") {
+      : conv1_(c, "conv1", {.stride = 2, .padding = 3}),
+        bn1_(c, "bn1"),
+        pool_(c) {
     size_t count = 0;
     for (const int blocks : spec.blocks) count += static_cast<size_t>(blocks);
     blocks_.reserve(count);
@@ -99,10 +110,11 @@ class ResNet final : public Backbone {
     return x;
   }
   void backward(const at::Tensor& dy, const MicroBatch& part) override {
-    at::Tensor gradient = dy;
+    BlockGradient gradient{dy};
     for (size_t b = blocks_.size(); b-- > 0;)
       gradient = blocks_[b].backward(gradient, part);
-    conv1_.backward_weight(bn1_.backward(pool_.backward(gradient), part), part);
+    const at::Tensor pooled = gradient.main + *gradient.shortcut;
+    conv1_.backward_weight(bn1_.backward(pool_.backward(pooled), part), part);
   }
 
  private:

@@ -1,5 +1,5 @@
-// BatchNorm with what stands around it, as operators of LibTorch's dispatcher:
-// profilers and audits see them, and each kind of device may bring its own
+// What GPUs compute by kernels of our own, as operators of LibTorch's
+// dispatcher: profilers and audits see them, and each kind of device may bring
 // kernels. libchexnet_cuda.so brings those of src/cuda/kernels. On the CPU they
 // are ATen's operators one after the other.
 #pragma once
@@ -12,16 +12,16 @@
 
 namespace chexnet {
 
-// What all of them take: x [N,C,H,W]; weight, bias and what is per channel [C]
-// in the master type.
+// Whether kernels of our own take such a map on its device: channels-last, in
+// fp32, fp16 or bf16, pixels of whole 16 bytes.
+bool own_kernels_take(const at::Tensor& x);
+
+// BatchNorm of x [N,C,H,W]; weight, bias and what is per channel [C] in the
+// master type.
 struct BatchNormInput {
   at::Tensor x, weight, bias;
   bool relu = false;
 };
-
-// Whether kernels of our own take such a map on its device: channels-last, in
-// fp32, fp16 or bf16, rows of whole 16 bytes.
-bool batch_norm_kernels_take(const at::Tensor& x);
 
 // y = BatchNorm(x) (+ shortcut), then ReLU; mean and 1 / sqrt(variance + 1e-5)
 // of the map; and kept = (1 - momentum) * kept + momentum * new of mean and
@@ -42,5 +42,20 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm_gradients(
     const at::Tensor& dy, const BatchNormInput& input,
     const std::optional<at::Tensor>& y, const at::Tensor& mean,
     const at::Tensor& invstd, const std::optional<at::Tensor>& more);
+
+// Windows of 3x3, two apart, one pixel beyond each edge. Which pixel of its
+// window each value is, in the device's own form, goes back with the gradient.
+std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x);
+at::Tensor max_pool_gradient(const at::Tensor& dy, const at::Tensor& x,
+                             const at::Tensor& chosen);
+
+// Windows of 2x2, two apart.
+at::Tensor average_pool(const at::Tensor& x);
+at::Tensor average_pool_gradient(const at::Tensor& dy, const at::Tensor& x);
+
+// dy (+ more) where y > 0, else 0.
+at::Tensor relu_gradient(const at::Tensor& dy,
+                         const std::optional<at::Tensor>& more,
+                         const at::Tensor& y);
 
 }  // namespace chexnet

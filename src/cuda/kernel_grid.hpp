@@ -1,13 +1,10 @@
-// The source of BatchNorm's kernels, kernels/batch_norm.cu, and the shape of
-// the grids that run them.
+// The shape of the grids that run kernels/batch_norm.cu.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 namespace chexnet {
-
-extern const char* const kBatchNormKernels;
 
 // Vectors of 16 bytes and rows of a block, blocks over the channels and over
 // the rows.

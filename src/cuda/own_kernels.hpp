@@ -1,0 +1,41 @@
+// Our kernels on the selected GPU, by name and type of elements. They are
+// compiled when the first of a source is asked for (half a second).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "check_cuda.hpp"
+
+namespace chexnet {
+
+extern const char* const kVectorKernels;     // kernels/vectors.cu
+extern const char* const kBatchNormKernels;  // kernels/batch_norm.cu
+extern const char* const kPoolKernels;       // kernels/pool.cu
+
+constexpr int64_t kVectorBytes = 16;  // what a thread reads at once
+
+// `source`: one of the above but the first. Any thread; never unloaded.
+// DeviceError where it cannot be compiled.
+cudaKernel_t own_kernel(const char* source, const char* name,
+                        at::ScalarType type);
+
+// Of the selected GPU and thread.
+int64_t multiprocessors();
+cudaStream_t current_stream();
+
+// Channels-last, from an address that vectors may be read from; else an error
+// that names `what`.
+void require_vectors(const at::Tensor& map, const char* what);
+
+template <class... Arguments>
+void launch(cudaKernel_t kernel, dim3 blocks, dim3 threads,
+            Arguments... arguments) {
+  void* places[] = {&arguments...};
+  check_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), blocks,
+                              threads, places, 0, current_stream()));
+}
+
+}  // namespace chexnet

@@ -17,8 +17,8 @@ using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 // kernels/batch_norm.cu has the same numbers.
 constexpr int64_t kReducingThreads = 512, kMappingThreads = 256;
-// For each multiprocessor.
-constexpr int64_t kReducingBlocks = 1, kMappingBlocks = 4;
+// For each multiprocessor: the fastest on an H200 (docs/gpu.md).
+constexpr int64_t kReducingBlocks = 1, kMappingBlocks = 2;
 
 cudaKernel_t kernel_of(const char* name, const at::Tensor& x) {
   return own_kernel(kBatchNormKernels, name, x.scalar_type());

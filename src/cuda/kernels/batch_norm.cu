@@ -132,7 +132,7 @@ KERNEL void __launch_bounds__(kReducingThreads)
   const Place p = place();
   float first[kWidth], sums[kSums] = {};
   read(x[p.vector], first);
-  for_rows<8>(
+  for_rows<4>(
       p, rows, [&](long long row) { return x[row * vectors + p.vector]; },
       [&](long long, const Vector& loaded) {
         float v[kWidth];
@@ -262,7 +262,7 @@ KERNEL void __launch_bounds__(kMappingThreads)
     flat[i] = -scale[i] * (dbias[channel] / count);
     slope[i] *= -scale[i] * (dweight[channel] / count);
   }
-  for_rows<2>(
+  for_rows<4>(
       p, rows,
       [&](long long row) {
         const long long at = row * vectors + p.vector;

@@ -23,8 +23,8 @@ inline KernelGrid kernel_grid(int64_t rows, int64_t vectors, int64_t threads,
   int64_t width = std::min(vectors, kMostVectors);
   while (vectors % width != 0) --width;
   const int64_t height = threads / width, across = vectors / width;
-  const int64_t down = std::clamp<int64_t>((rows + height - 1) / height, 1,
-                                           std::max<int64_t>(blocks / across, 1));
+  const int64_t down = std::clamp<int64_t>(
+      (rows + height - 1) / height, 1, std::max<int64_t>(blocks / across, 1));
   return {static_cast<unsigned>(width), static_cast<unsigned>(height),
           static_cast<unsigned>(across), static_cast<unsigned>(down)};
 }

@@ -15,10 +15,14 @@ namespace {
 
 const char* element_of(at::ScalarType type) {
   switch (type) {
-    case at::kFloat: return "ELEMENT_FP32";
-    case at::kHalf: return "ELEMENT_FP16";
-    case at::kBFloat16: return "ELEMENT_BF16";
-    default: TORCH_CHECK(false, "no kernels for elements of type ", type);
+    case at::kFloat:
+      return "ELEMENT_FP32";
+    case at::kHalf:
+      return "ELEMENT_FP16";
+    case at::kBFloat16:
+      return "ELEMENT_BF16";
+    default:
+      TORCH_CHECK(false, "no kernels for elements of type ", type);
   }
 }
 
@@ -60,11 +64,12 @@ cudaStream_t current_stream() {
 }
 
 void require_vectors(const at::Tensor& map, const char* what) {
-  TORCH_CHECK(map.is_contiguous(at::MemoryFormat::ChannelsLast) &&
-                  reinterpret_cast<uintptr_t>(map.const_data_ptr()) %
-                          kVectorBytes == 0,
-              "our kernels take channels-last maps that begin at 16 bytes, "
-              "which ", what, " is not");
+  TORCH_CHECK(
+      map.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+          reinterpret_cast<uintptr_t>(map.const_data_ptr()) % kVectorBytes == 0,
+      "our kernels take channels-last maps that begin at 16 bytes, "
+      "which ",
+      what, " is not");
 }
 
 }  // namespace chexnet

@@ -34,8 +34,8 @@ void launch_over(const at::Tensor& result, const char* name,
   const int64_t count = vectors_of(result);
   TORCH_CHECK(count <= std::numeric_limits<int>::max(),
               "our kernels take maps of at most 2^31 vectors");
-  const int64_t blocks = std::min((count + kThreads - 1) / kThreads,
-                                  kBlocks * multiprocessors());
+  const int64_t blocks =
+      std::min((count + kThreads - 1) / kThreads, kBlocks * multiprocessors());
   launch(own_kernel(kPoolKernels, name, result.scalar_type()),
          dim3(static_cast<unsigned>(blocks)), dim3(kThreads), arguments...);
 }

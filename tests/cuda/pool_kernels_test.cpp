@@ -27,8 +27,7 @@ struct Map {
 // Small whole numbers, so that there are equal ones and sums are exact.
 Map filled(Map map, unsigned seed) {
   std::mt19937 random(seed);
-  for (float& value : map.values)
-    value = static_cast<float>(random() % 9) - 4;
+  for (float& value : map.values) value = static_cast<float>(random() % 9) - 4;
   return map;
 }
 
@@ -75,74 +74,73 @@ Pooled by_definition(Map x, Map dmax, Map dmean) {
   return out;
 }
 
-#define POOLED_BY(space)                                                      \
-  [](const Map& x, const Map& dmax, const Map& dmean) {                       \
-    using E = ELEMENTS(space);                                                \
-    constexpr int kVectors = kChannels / space::kWidth;                       \
-    const auto shape = [](const Map& map) {                                   \
-      return space::Shape{map.height, map.width, kVectors};                   \
-    };                                                                        \
-    const auto in = E::encoded(x.values), above = E::encoded(dmax.values),    \
-               beside = E::encoded(dmean.values);                             \
-    auto y = above, mean = beside, dx = in, dx_mean = in;                     \
-    std::vector<space::Taps> taps(above.size());                              \
-    const auto run = [](const auto& kernel) {                                 \
-      run_kernel({3, 1}, {16, 1}, {0}, kernel);                               \
-    };                                                                        \
-    const auto count = [](const auto& vectors) {                              \
-      return static_cast<unsigned>(vectors.size());                           \
-    };                                                                        \
-    run([&] {                                                                 \
-      space::max_pool_forward(in.data(), shape(x), shape(dmax), count(y),     \
-                              y.data(), taps.data());                         \
-    });                                                                       \
-    run([&] {                                                                 \
-      space::max_pool_backward(above.data(), taps.data(), shape(x),           \
-                               shape(dmax), count(dx), dx.data());            \
-    });                                                                       \
-    run([&] {                                                                 \
-      space::average_pool_forward(in.data(), shape(x), shape(dmean),          \
-                                  count(mean), mean.data());                  \
-    });                                                                       \
-    run([&] {                                                                 \
-      space::average_pool_backward(beside.data(), shape(x), shape(dmean),     \
-                                   count(dx_mean), dx_mean.data());           \
-    });                                                                       \
-    Pooled out{dmax, x, dmean, x};                                            \
-    out.max.values = E::decoded(y);                                           \
-    out.max_gradient.values = E::decoded(dx);                                 \
-    out.average.values = E::decoded(mean);                                    \
-    out.average_gradient.values = E::decoded(dx_mean);                        \
-    return out;                                                               \
+#define POOLED_BY(space)                                                   \
+  [](const Map& x, const Map& dmax, const Map& dmean) {                    \
+    using E = ELEMENTS(space);                                             \
+    constexpr int kVectors = kChannels / space::kWidth;                    \
+    const auto shape = [](const Map& map) {                                \
+      return space::Shape{map.height, map.width, kVectors};                \
+    };                                                                     \
+    const auto in = E::encoded(x.values), above = E::encoded(dmax.values), \
+               beside = E::encoded(dmean.values);                          \
+    auto y = above, mean = beside, dx = in, dx_mean = in;                  \
+    std::vector<space::Taps> taps(above.size());                           \
+    const auto run = [](const auto& kernel) {                              \
+      run_kernel({3, 1}, {16, 1}, {0}, kernel);                            \
+    };                                                                     \
+    const auto count = [](const auto& vectors) {                           \
+      return static_cast<unsigned>(vectors.size());                        \
+    };                                                                     \
+    run([&] {                                                              \
+      space::max_pool_forward(in.data(), shape(x), shape(dmax), count(y),  \
+                              y.data(), taps.data());                      \
+    });                                                                    \
+    run([&] {                                                              \
+      space::max_pool_backward(above.data(), taps.data(), shape(x),        \
+                               shape(dmax), count(dx), dx.data());         \
+    });                                                                    \
+    run([&] {                                                              \
+      space::average_pool_forward(in.data(), shape(x), shape(dmean),       \
+                                  count(mean), mean.data());               \
+    });                                                                    \
+    run([&] {                                                              \
+      space::average_pool_backward(beside.data(), shape(x), shape(dmean),  \
+                                   count(dx_mean), dx_mean.data());        \
+    });                                                                    \
+    Pooled out{dmax, x, dmean, x};                                         \
+    out.max.values = E::decoded(y);                                        \
+    out.max_gradient.values = E::decoded(dx);                              \
+    out.average.values = E::decoded(mean);                                 \
+    out.average_gradient.values = E::decoded(dx_mean);                     \
+    return out;                                                            \
   }
 
-#define MASKED_BY(space)                                                     \
-  [](const Values& dy, const Values& more, const Values& y) {                \
-    using E = ELEMENTS(space);                                               \
-    const auto d = E::encoded(dy), m = E::encoded(more), v = E::encoded(y);  \
-    auto dx = d;                                                             \
-    run_kernel({2, 1}, {8, 1}, {0}, [&] {                                    \
-      space::relu_backward(d.data(), more.empty() ? nullptr : m.data(),      \
-                           v.data(), static_cast<unsigned>(d.size()),        \
-                           dx.data());                                       \
-    });                                                                      \
-    return E::decoded(dx);                                                   \
+#define MASKED_BY(space)                                                    \
+  [](const Values& dy, const Values& more, const Values& y) {               \
+    using E = ELEMENTS(space);                                              \
+    const auto d = E::encoded(dy), m = E::encoded(more), v = E::encoded(y); \
+    auto dx = d;                                                            \
+    run_kernel({2, 1}, {8, 1}, {0}, [&] {                                   \
+      space::relu_backward(d.data(), more.empty() ? nullptr : m.data(),     \
+                           v.data(), static_cast<unsigned>(d.size()),       \
+                           dx.data());                                      \
+    });                                                                     \
+    return E::decoded(dx);                                                  \
   }
 
 }  // namespace
 
 TEST_CASE("kernels of pooling are what their definition says") {
   using Pool = Pooled (*)(const Map&, const Map&, const Map&);
-  for (const Pool pool : {Pool(POOLED_BY(fp32)), Pool(POOLED_BY(fp16)),
-                          Pool(POOLED_BY(bf16))})
+  for (const Pool pool :
+       {Pool(POOLED_BY(fp32)), Pool(POOLED_BY(fp16)), Pool(POOLED_BY(bf16))})
     for (const auto& [height, width] :
          {std::pair(8, 8), {7, 10}, {9, 5}, {2, 2}, {3, 3}}) {
       INFO(height << " x " << width);
       const Map x = filled({kImages, height, width, kChannels}, 1);
-      const Map dmax = filled(
-          {kImages, (height + 1) / 2, (width + 1) / 2, kChannels}, 2);
-      const Map dmean =
-          filled({kImages, height / 2, width / 2, kChannels}, 3);
+      const Map dmax =
+          filled({kImages, (height + 1) / 2, (width + 1) / 2, kChannels}, 2);
+      const Map dmean = filled({kImages, height / 2, width / 2, kChannels}, 3);
       const Pooled found = pool(x, dmax, dmean),
                    wanted = by_definition(x, dmax, dmean);
       CHECK(found.max.values == wanted.max.values);
@@ -156,7 +154,8 @@ TEST_CASE("a NaN in a window is its maximum, and gets the gradient") {
   Map x = filled({1, 4, 4, kChannels}, 1);
   const Map dmax = filled({1, 2, 2, kChannels}, 2);
   x.at(0, 1, 1, 3) = NAN;  // of all four windows
-  const Pooled found = POOLED_BY(bf16)(x, dmax, filled({1, 2, 2, kChannels}, 3));
+  const Pooled found =
+      POOLED_BY(bf16)(x, dmax, filled({1, 2, 2, kChannels}, 3));
   Map max = found.max, gradient = found.max_gradient, given = dmax;
   float sum = 0;
   for (int window = 0; window < 4; ++window) {
@@ -170,7 +169,8 @@ TEST_CASE("the kernel of ReLU's gradient adds and cuts") {
   const Values dy = filled({1, 5, 7, kChannels}, 1).values,
                more = filled({1, 5, 7, kChannels}, 2).values,
                y = filled({1, 5, 7, kChannels}, 3).values;
-  for (const auto mask : {+MASKED_BY(fp32), +MASKED_BY(fp16), +MASKED_BY(bf16)}) {
+  for (const auto mask :
+       {+MASKED_BY(fp32), +MASKED_BY(fp16), +MASKED_BY(bf16)}) {
     const Values both = mask(dy, more, y), one = mask(dy, {}, y);
     for (size_t i = 0; i < y.size(); ++i) {
       REQUIRE(both[i] == (y[i] > 0 ? dy[i] + more[i] : 0));

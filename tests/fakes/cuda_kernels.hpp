@@ -26,6 +26,8 @@ namespace cuda_words {
 struct Index {
   unsigned x = 0, y = 0;
 };
+// CUDA's own names.
+// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
 inline thread_local Index threadIdx, blockIdx;
 inline Index blockDim, gridDim;  // written while no thread runs
 inline std::barrier<>* of_block = nullptr;
@@ -41,6 +43,7 @@ inline float __uint_as_float(unsigned bits) {
 inline unsigned __float_as_uint(float value) {
   return std::bit_cast<unsigned>(value);
 }
+// NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
 template <class T>
 T load_across_blocks(const T* from) {
   return *from;

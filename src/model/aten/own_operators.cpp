@@ -35,8 +35,8 @@ at::Tensor inference_on_cpu(const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, const at::Tensor& mean,
                             const at::Tensor& var, double epsilon,
                             const OptionalTensor& shortcut, bool relu) {
-  at::Tensor y = std::get<0>(at::native_batch_norm(x, weight, bias, mean, var,
-                                                   false, 0.0, epsilon));
+  at::Tensor y = std::get<0>(
+      at::native_batch_norm(x, weight, bias, mean, var, false, 0.0, epsilon));
   if (shortcut) y.add_(*shortcut);
   if (relu) y.relu_();
   return y;
@@ -48,9 +48,9 @@ ThreeTensors gradients_on_cpu(const at::Tensor& dy, const at::Tensor& x,
                               const at::Tensor& invstd, double epsilon,
                               const OptionalTensor& more, bool relu) {
   const at::Tensor masked = relu ? at::threshold_backward(dy, *y, 0) : dy;
-  auto [dx, dweight, dbias] = at::native_batch_norm_backward(
-      masked, x, weight, {}, {}, mean, invstd, true, epsilon,
-      {true, true, true});
+  auto [dx, dweight, dbias] =
+      at::native_batch_norm_backward(masked, x, weight, {}, {}, mean, invstd,
+                                     true, epsilon, {true, true, true});
   if (more) dx.add_(*more);
   return {dx, dweight, dbias};
 }
@@ -172,7 +172,8 @@ TORCH_LIBRARY(chexnet, library) {
       "Tensor bias, Tensor mean, Tensor invstd, float epsilon, Tensor? more, "
       "bool relu) -> (Tensor, Tensor, Tensor)");
   library.def("max_pool(Tensor x) -> (Tensor, Tensor)");
-  library.def("max_pool_backward(Tensor dy, Tensor x, Tensor chosen) -> Tensor");
+  library.def(
+      "max_pool_backward(Tensor dy, Tensor x, Tensor chosen) -> Tensor");
   library.def("average_pool(Tensor x) -> Tensor");
   library.def("average_pool_backward(Tensor dy, Tensor x) -> Tensor");
   library.def("relu_backward(Tensor dy, Tensor? more, Tensor y) -> Tensor");

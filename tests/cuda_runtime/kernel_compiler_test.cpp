@@ -21,8 +21,7 @@ std::string source_of(const std::string& name) {
 }
 
 bool has_compiler() {
-  const std::string name =
-      "libnvrtc.so." + std::to_string(CHEXNET_CUDA_MAJOR);
+  const std::string name = "libnvrtc.so." + std::to_string(CHEXNET_CUDA_MAJOR);
   if (dlopen(name.c_str(), RTLD_NOW) != nullptr) return true;
   WARN("skipped: " + name + " is not here (scripts/setup --gpu)");
   return false;
@@ -66,8 +65,9 @@ TEST_CASE("our kernels compile for every GPU and type of elements") {
         INFO(file << " for " << gpu << ", " << element);
         const std::string code = compile_kernels(
             source_of("vectors.cu") + source_of(file), gpu, {element});
-        CHECK(code.starts_with("\x7f"
-                               "ELF"));
+        CHECK(
+            code.starts_with("\x7f"
+                             "ELF"));
         for (const auto& name : names)
           CHECK(code.find(".text." + name) != std::string::npos);
       }
@@ -78,6 +78,6 @@ TEST_CASE("what the compiler refuses is told in its words, with a remedy") {
   CHECK_THAT(refusal("void f() { missing(); }", "sm_90"),
              Contains("\"missing\" is undefined") &&
                  Contains("Hint: train.engine=aten"));
-  CHECK_THAT(refusal("", "sm_1"), Contains("invalid value") &&
-                                      Contains("Hint: train.engine=aten"));
+  CHECK_THAT(refusal("", "sm_1"),
+             Contains("invalid value") && Contains("Hint: train.engine=aten"));
 }

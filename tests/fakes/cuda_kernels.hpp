@@ -26,24 +26,22 @@ namespace cuda_words {
 struct Index {
   unsigned x = 0, y = 0;
 };
-// CUDA's own names.
-// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
-inline thread_local Index threadIdx, blockIdx;
-inline Index blockDim, gridDim;  // written while no thread runs
+// NOLINT below: names are CUDA's own.
+inline thread_local Index threadIdx, blockIdx;  // NOLINT
+inline Index blockDim, gridDim;  // written while no thread runs  // NOLINT
 inline std::barrier<>* of_block = nullptr;
 
-inline void __syncthreads() { of_block->arrive_and_wait(); }
-inline void __threadfence() {}
-inline unsigned atomicAdd(unsigned* value, unsigned more) {
+inline void __syncthreads() { of_block->arrive_and_wait(); }  // NOLINT
+inline void __threadfence() {}                                // NOLINT
+inline unsigned atomicAdd(unsigned* value, unsigned more) {   // NOLINT
   return std::atomic_ref(*value).fetch_add(more);
 }
-inline float __uint_as_float(unsigned bits) {
+inline float __uint_as_float(unsigned bits) {  // NOLINT
   return std::bit_cast<float>(bits);
 }
-inline unsigned __float_as_uint(float value) {
+inline unsigned __float_as_uint(float value) {  // NOLINT
   return std::bit_cast<unsigned>(value);
 }
-// NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
 template <class T>
 T load_across_blocks(const T* from) {
   return *from;

@@ -58,7 +58,8 @@ struct Partial {
 
 Partial partial_of(const KernelGrid& grid, const at::Tensor& x) {
   static std::mutex mutex;
-  static std::map<cudaStream_t, at::Tensor> counters;
+  // Kept for good: at the end of the process CUDA is gone before they are.
+  static auto& counters = *new std::map<cudaStream_t, at::Tensor>;
   const auto options = x.options().memory_format(c10::nullopt);
   Partial partial;
   partial.sums =

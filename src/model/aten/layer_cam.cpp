@@ -66,6 +66,7 @@ struct LayerCam::Layers {
   explicit Layers(Network& of)
       : network(of),
         gradients(of.parameters()),
+        // LibTorch's operators alone: our kernels have no autograd.
         context{of.parameters(), gradients, nullptr,
                 activation_format(of.options().precision)},
         backbone(make_backbone(context, of.spec())),

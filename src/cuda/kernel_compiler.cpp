@@ -15,6 +15,8 @@ namespace {
 #define CHEXNET_NUMBER(x) CHEXNET_TEXT(x)
 constexpr const char* kLibrary =
     "libnvrtc.so." CHEXNET_NUMBER(CHEXNET_CUDA_MAJOR);
+// LibTorch's own way to it, which knows where a Python keeps it.
+constexpr const char* kLibraryOfTorch = "libcaffe2_nvrtc.so";
 
 constexpr const char* kHint =
     ". Hint: train.engine=aten computes by LibTorch's kernels alone";
@@ -48,12 +50,14 @@ class Compiler {
   using Copy = int (*)(Program, char*);
 
   Compiler() {
-    void* const library = open_shared_library(kLibrary);
+    void* library = open_shared_library(kLibrary);
+    if (library == nullptr) library = open_shared_library(kLibraryOfTorch);
     if (library == nullptr) {
       const char* const why = dlerror();
       throw DeviceError("[kernels] " + std::string(kLibrary) +
-                        " cannot be opened: " + (why ? why : "no reason") +
-                        ". It comes with LibTorch for GPUs" + kHint);
+                        " cannot be opened, nor " + kLibraryOfTorch + ": " +
+                        (why ? why : "no reason") +
+                        ". They come with LibTorch for GPUs" + kHint);
     }
     find(library, "nvrtcCreateProgram", create_);
     find(library, "nvrtcCompileProgram", compile_);

@@ -1,7 +1,8 @@
 #include "own_kernels.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include <map>
 #include <mutex>
@@ -26,12 +27,20 @@ const char* element_of(at::ScalarType type) {
   }
 }
 
+int selected() { return static_cast<int>(c10::cuda::current_device()); }
+
+int attribute(cudaDeviceAttr which) {
+  int value = 0;
+  check_cuda(cudaDeviceGetAttribute(&value, which, selected()));
+  return value;
+}
+
 KernelModule compiled(const char* source, at::ScalarType type) {
-  const cudaDeviceProp& gpu = *at::cuda::getCurrentDeviceProperties();
-  return KernelModule(compile_kernels(
-      std::string(kVectorKernels) + source,
-      "sm_" + std::to_string(gpu.major) + std::to_string(gpu.minor),
-      {element_of(type)}));
+  const std::string gpu =
+      std::to_string(attribute(cudaDevAttrComputeCapabilityMajor)) +
+      std::to_string(attribute(cudaDevAttrComputeCapabilityMinor));
+  return KernelModule(compile_kernels(std::string(kVectorKernels) + source,
+                                      "sm_" + gpu, {element_of(type)}));
 }
 
 }  // namespace
@@ -43,8 +52,7 @@ cudaKernel_t own_kernel(const char* source, const char* name,
   static std::map<ModuleKey, KernelModule> modules;
   static std::map<std::pair<const char*, ModuleKey>, cudaKernel_t> kernels;
   const std::scoped_lock lock(mutex);
-  const ModuleKey key(source, type,
-                      static_cast<int>(at::cuda::current_device()));
+  const ModuleKey key(source, type, selected());
   auto& kernel = kernels[{name, key}];
   if (kernel == nullptr) {
     auto module = modules.find(key);
@@ -55,12 +63,10 @@ cudaKernel_t own_kernel(const char* source, const char* name,
   return kernel;
 }
 
-int64_t multiprocessors() {
-  return at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
-}
+int64_t multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount); }
 
 cudaStream_t current_stream() {
-  return at::cuda::getCurrentCUDAStream().stream();
+  return c10::cuda::getCurrentCUDAStream().stream();
 }
 
 void require_vectors(const at::Tensor& map, const char* what) {

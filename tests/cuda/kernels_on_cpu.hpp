@@ -14,23 +14,26 @@ using namespace cuda_words;
 
 namespace fp32 {
 #define ELEMENT_FP32
+#include "cuda/kernels/vectors.cu"
+//
 #include "cuda/kernels/batch_norm.cu"
 #include "cuda/kernels/pool.cu"
-#include "cuda/kernels/vectors.cu"
 #undef ELEMENT_FP32
 }  // namespace fp32
 namespace fp16 {
 #define ELEMENT_FP16
+#include "cuda/kernels/vectors.cu"
+//
 #include "cuda/kernels/batch_norm.cu"
 #include "cuda/kernels/pool.cu"
-#include "cuda/kernels/vectors.cu"
 #undef ELEMENT_FP16
 }  // namespace fp16
 namespace bf16 {
 #define ELEMENT_BF16
+#include "cuda/kernels/vectors.cu"
+//
 #include "cuda/kernels/batch_norm.cu"
 #include "cuda/kernels/pool.cu"
-#include "cuda/kernels/vectors.cu"
 #undef ELEMENT_BF16
 }  // namespace bf16
 

@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* kAdvice =
     "this GPU, its driver or a library computes wrongly: try another driver, "
-    "or the other variant (scripts/setup --cuda)";
+    "or the other variant (scripts/setup --cuda). Where our own kernels do, "
+    "train computes by LibTorch's alone, as with train.engine=aten";
 
 // "features.denseblock1.denselayer2.norm1" -> "denseblock1".
 std::string part_of(std::string layer) {
@@ -62,7 +63,9 @@ CheckResult row_of(const std::string& arch, const SelfTestResult::Step& step) {
 std::vector<CheckResult> of_network(const std::string& arch, Communicator& comm,
                                     const Device& device, double timeout_s) {
   const SelfTestResult result =
-      self_test({.arch = arch, .precision = resolve_precision({}, device)},
+      self_test({.arch = arch,
+                 .precision = resolve_precision({}, device),
+                 .own_kernels = device.own_kernels},
                 device.where, comm, timeout_s);
   std::vector<CheckResult> rows;
   for (const auto& step : result.steps) rows.push_back(row_of(arch, step));

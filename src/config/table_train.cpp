@@ -193,9 +193,10 @@ std::vector<ConfigOption> step_options() {
       },
       {
           MEMBER(train.engine),
-          .help = "auto: our own engine on CPU; on GPUs (and for fp16) ATen's "
-                  "operators (LibTorch), with BatchNorm by kernels of our own "
-                  "there; aten: ATen's operators everywhere",
+          .help = "auto: our own engine on CPU; on GPUs, and for fp16, ATen's "
+                  "operators (LibTorch), on GPUs with kernels of our own for "
+                  "BatchNorm, pooling and ReLU's gradient; aten: ATen's "
+                  "operators everywhere",
       },
       {
           MEMBER(train.convolutions),

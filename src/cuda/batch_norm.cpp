@@ -5,6 +5,7 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "kernel_grid.hpp"
 #include "own_kernels.hpp"
@@ -59,13 +60,14 @@ struct Partial {
 Partial partial_of(const KernelGrid& grid, const at::Tensor& x) {
   static std::mutex mutex;
   // Kept for good: at the end of the process CUDA is gone before they are.
-  static auto& counters = *new std::map<cudaStream_t, at::Tensor>;
+  static auto& counters =
+      *new std::map<std::pair<int, cudaStream_t>, at::Tensor>;
   const auto options = x.options().memory_format(c10::nullopt);
   Partial partial;
   partial.sums =
       at::empty({grid.row_blocks, 2 * x.size(1)}, options.dtype(at::kFloat));
   const std::scoped_lock lock(mutex);
-  at::Tensor& own = counters[current_stream()];
+  at::Tensor& own = counters[{selected_gpu(), current_stream()}];
   if (!own.defined() || own.numel() < grid.channel_blocks)
     own = at::zeros({std::max<int64_t>(grid.channel_blocks, 256)},
                     options.dtype(at::kInt));

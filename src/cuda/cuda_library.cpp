@@ -13,6 +13,7 @@
 
 #include "check_cuda.hpp"
 #include "nccl_communicator.hpp"
+#include "own_kernels.hpp"
 #include "runtime_problem.hpp"
 #include "torch_functions.hpp"
 
@@ -70,6 +71,7 @@ class Library final : public CudaLibrary {
             properties.totalGlobalMem};
   }
   void select(int device) override { check_cuda(cudaSetDevice(device)); }
+  std::string kernels_problem() override { return chexnet::kernels_problem(); }
   std::unique_ptr<Communicator> make_nccl(std::unique_ptr<Communicator> host,
                                           int device,
                                           double timeout_s) override {

@@ -18,9 +18,6 @@ constexpr const char* kLibrary =
 // LibTorch's own way to it, which knows where a Python keeps it.
 constexpr const char* kLibraryOfTorch = "libcaffe2_nvrtc.so";
 
-constexpr const char* kHint =
-    ". Hint: train.engine=aten computes by LibTorch's kernels alone";
-
 class Compiler {
  public:
   using Program = void*;
@@ -41,7 +38,7 @@ class Compiler {
     destroy_(&program);
     if (rc != 0)
       throw DeviceError(std::string("[kernels] ") + error_(rc) + ": " +
-                        code.c_str() + kHint);
+                        code.c_str());
     return code;
   }
 
@@ -57,7 +54,7 @@ class Compiler {
       throw DeviceError("[kernels] " + std::string(kLibrary) +
                         " cannot be opened, nor " + kLibraryOfTorch + ": " +
                         (why ? why : "no reason") +
-                        ". They come with LibTorch for GPUs" + kHint);
+                        ". They come with LibTorch for GPUs");
     }
     find(library, "nvrtcCreateProgram", create_);
     find(library, "nvrtcCompileProgram", compile_);
@@ -73,11 +70,10 @@ class Compiler {
     function = reinterpret_cast<Function>(dlsym(library, name));
     if (function == nullptr)
       throw DeviceError(std::string("[kernels] ") + kLibrary + " has no " +
-                        name + kHint);
+                        name);
   }
   void check(int rc) const {
-    if (rc != 0)
-      throw DeviceError(std::string("[kernels] ") + error_(rc) + kHint);
+    if (rc != 0) throw DeviceError(std::string("[kernels] ") + error_(rc));
   }
   std::string text(Program program, Size size_of, Copy copy) const {
     size_t size = 0;

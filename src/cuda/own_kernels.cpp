@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "chexnet/core/error.hpp"
 #include "kernel_compiler.hpp"
 
 namespace chexnet {
@@ -27,11 +28,9 @@ const char* element_of(at::ScalarType type) {
   }
 }
 
-int selected() { return static_cast<int>(c10::cuda::current_device()); }
-
 int attribute(cudaDeviceAttr which) {
   int value = 0;
-  check_cuda(cudaDeviceGetAttribute(&value, which, selected()));
+  check_cuda(cudaDeviceGetAttribute(&value, which, selected_gpu()));
   return value;
 }
 
@@ -52,7 +51,7 @@ cudaKernel_t own_kernel(const char* source, const char* name,
   static std::map<ModuleKey, KernelModule> modules;
   static std::map<std::pair<const char*, ModuleKey>, cudaKernel_t> kernels;
   const std::scoped_lock lock(mutex);
-  const ModuleKey key(source, type, selected());
+  const ModuleKey key(source, type, selected_gpu());
   auto& kernel = kernels[{name, key}];
   if (kernel == nullptr) {
     auto module = modules.find(key);
@@ -62,6 +61,17 @@ cudaKernel_t own_kernel(const char* source, const char* name,
   }
   return kernel;
 }
+
+std::string kernels_problem() {
+  try {
+    own_kernel(kPoolKernels, "relu_backward", at::kFloat);
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+int selected_gpu() { return static_cast<int>(c10::cuda::current_device()); }
 
 int64_t multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount); }
 

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <string>
 
 #include "check_cuda.hpp"
 
@@ -22,7 +23,11 @@ constexpr int64_t kVectorBytes = 16;  // what a thread reads at once
 cudaKernel_t own_kernel(const char* source, const char* name,
                         at::ScalarType type);
 
-// Of the selected GPU and thread.
+// What own_kernel() says of the selected GPU; "" where it can compile.
+std::string kernels_problem();
+
+// Of the thread: its GPU, and what that has.
+int selected_gpu();
 int64_t multiprocessors();
 cudaStream_t current_stream();
 

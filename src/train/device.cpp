@@ -92,6 +92,11 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm,
     throw DeviceError("[device] two ranks share one GPU (" + device.gpu.name +
                       " " + device.gpu.uuid + " on " + host_name() +
                       "). Hint: " + sharing_hint(count));
+  const std::string kernels = device.cuda->kernels_problem();
+  if (!kernels.empty())
+    log_warning(kernels + ". On " + host_name() +
+                " LibTorch's kernels compute alone, which is slower");
+  device.own_kernels = !any_rank(comm, !kernels.empty());
   const std::string idle =
       idle_gpus_problem(process_environment(), count, comm.world().local_size);
   if (config.ranks_per_node == 0 && any_rank(comm, !idle.empty()))

@@ -48,7 +48,8 @@ NetworkOptions network_options(const Config& config, const Device& device,
           .sync_batchnorm =
               config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
           .freeze_backbone = config.model.freeze_backbone,
-          .own_engine = config.train.engine != EngineKind::kAten,
+          .own_engine = config.train.engine != EngineKind::kAten &&
+                        (device.where.is_cpu() || device.own_kernels),
           .winograd = config.train.convolutions != ConvolutionKind::kDirect,
           .deterministic = config.train.deterministic,
           .mean = config.data.mean,

@@ -306,7 +306,7 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   check_for_training(config);
   if (config.train.batch)
     check_batch(config.train, *config.train.batch, host->size());
-  const Device device = choose_device(config.launch, *host);
+  Device device = choose_device(config.launch, *host);
   const auto comm =
       gradient_communicator(std::move(host), device, config.launch);
   Profiler profiler;
@@ -314,11 +314,12 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
     profiler.start_timeline(timeline_events(comm->size()));
   if (device.cuda != nullptr) {
     device.cuda->mark_ranges(profiler);
-    check_first_contact({choice_name(config.model.arch),
-                         resolve_precision(config.train.precision, device),
-                         config.launch.gradient_compression,
-                         config.train.engine != EngineKind::kAten},
-                        contact_of(device), *comm, config.launch.timeout_s);
+    device.own_kernels = check_first_contact(
+        {choice_name(config.model.arch),
+         resolve_precision(config.train.precision, device),
+         config.launch.gradient_compression,
+         device.own_kernels && config.train.engine != EngineKind::kAten},
+        contact_of(device), *comm, config.launch.timeout_s);
   }
   const RecordedBy recorded(*comm, profiler);
 

@@ -73,11 +73,9 @@ TEST_CASE("our kernels compile for every GPU and type of elements") {
       }
 }
 
-TEST_CASE("what the compiler refuses is told in its words, with a remedy") {
+TEST_CASE("what the compiler refuses is told in its words") {
   if (!has_compiler()) return;
   CHECK_THAT(refusal("void f() { missing(); }", "sm_90"),
-             Contains("\"missing\" is undefined") &&
-                 Contains("Hint: train.engine=aten"));
-  CHECK_THAT(refusal("", "sm_1"),
-             Contains("invalid value") && Contains("Hint: train.engine=aten"));
+             Contains("[kernels] ") && Contains("\"missing\" is undefined"));
+  CHECK_THAT(refusal("", "sm_1"), Contains("invalid value"));
 }

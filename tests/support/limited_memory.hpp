@@ -45,6 +45,7 @@ class LimitedMemory final : public CudaLibrary, private c10::Allocator {
   std::pmr::memory_resource* pinned_memory() override {
     return std::pmr::get_default_resource();
   }
+  std::string kernels_problem() override { return ""; }
   void mark_ranges(Profiler&) override {}
   void synchronize() override {}
   size_t free_bytes() const override { return limit_ - allocated_; }

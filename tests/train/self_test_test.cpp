@@ -80,7 +80,7 @@ TEST_CASE("a device is tested at first contact and not again") {
   const ScratchFolder folder;
   setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
   const auto solo = solo_communicator();
-  const SelfTestSubject subject{.arch = "densenet121"};
+  const SelfTestSubject subject{.arch = "densenet121", .own_kernels = false};
   const Contact contact{at::kCPU, "GPU A of node1", "GPU A, driver 1"};
   int made = 0;
   const auto counted = [&](double factor) {
@@ -103,5 +103,30 @@ TEST_CASE("a device is tested at first contact and not again") {
   CHECK(made == 2);  // what failed was not remembered
   check_first_contact(subject, contact, *solo, kTimeout_s, counted(2));
   CHECK(made == 2);
+  unsetenv("XDG_CACHE_HOME");
+}
+
+TEST_CASE("where our kernels disagree, LibTorch's are tested and compute") {
+  const ScratchFolder folder;
+  setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  const auto solo = solo_communicator();
+  const SelfTestSubject subject{.arch = "densenet121"};
+  const Contact contact{at::kCPU, "GPU A of node1", "GPU A, driver 1"};
+  // The network `bad` of those that are made computes a wrong gradient.
+  const auto own_kernels = [&](int bad) {
+    auto backends = planted({});
+    const auto wrong =
+        planted({.scaled_gradient = "features.conv0.weight", .factor = 2})[0]
+            .make;
+    const auto right = backends[0].make;
+    int made = 0;
+    backends[0].make = [&](const BackendContext& context) {
+      return ++made == bad ? wrong(context) : right(context);
+    };
+    return check_first_contact(subject, contact, *solo, kTimeout_s, backends);
+  };
+  CHECK_FALSE(own_kernels(1));  // ours: the second network is LibTorch's
+  CHECK(own_kernels(2));        // what failed was not remembered
+  CHECK(own_kernels(1));        // what passed was
   unsetenv("XDG_CACHE_HOME");
 }

@@ -37,6 +37,9 @@ class CudaLibrary {
   virtual int device_count() const = 0;  // at least 1 without a problem
   virtual GpuInfo info(int device) const = 0;
   virtual void select(int device) = 0;  // for this thread and what it starts
+  // Why our own kernels cannot compute on the selected GPU: "" where they can.
+  // Compiles some of them (a third of a second).
+  virtual std::string kernels_problem() = 0;
   // Gradients over NCCL on the current compute stream; control plane through
   // `host`, which it owns.
   virtual std::unique_ptr<Communicator> make_nccl(

@@ -24,6 +24,8 @@ struct Device {
   int threads = 1;              // compute threads of this rank
   std::string description;      // one line for the settings table
   std::vector<PlacementRow> placements;  // of all ranks
+  // Of a GPU: whether our own kernels compute there, beside LibTorch's.
+  bool own_kernels = false;
   std::pmr::memory_resource* batch_memory() const {
     return cuda ? cuda->pinned_memory() : std::pmr::get_default_resource();
   }
@@ -32,8 +34,9 @@ struct Device {
 // GPU = local rank mod visible devices; two ranks on one GPU, or
 // launch.device=cuda without one, is a DeviceError on every rank. Then each
 // rank takes its placement (launch.bind); what stays wrong is logged. Sets the
-// thread count of LibTorch. Collective; before threads start that should
-// follow.
+// thread count of LibTorch. Where our kernels cannot be used on a rank, a
+// warning says why and none uses them. Collective; before threads start that
+// should follow.
 Device choose_device(const LaunchConfig& config, Communicator& comm);
 
 }  // namespace chexnet

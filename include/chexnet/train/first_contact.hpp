@@ -23,10 +23,12 @@ struct Contact {
 Contact contact_of(const Device& device);  // device.cuda is not null
 
 // Collective, before training. Where any rank's device has not passed for this
-// user: the self-test on all ranks. DeviceError on every rank when any device
-// disagrees; the text of that one names device, layer and difference.
-// `timeout_s` as of self_test().
-void check_first_contact(
+// user: the self-test on all ranks. Whether our own kernels may compute there:
+// where they disagree on any device, a warning names the layer and LibTorch's
+// are tested alone. DeviceError on every rank when those disagree on any
+// device; the text of that one names device, layer and difference. `timeout_s`
+// as of self_test().
+bool check_first_contact(
     const SelfTestSubject& subject, const Contact& contact, Communicator& comm,
     double timeout_s,
     const std::vector<BackendEntry>& backends = default_backends());

@@ -121,8 +121,8 @@ __device__ inline bool add_all(const float (&sums)[kSums], float* partial,
 
 // Of each channel: mean and 1 / sqrt(variance + epsilon) of the map, and
 // kept = (1 - momentum) * kept + momentum * new of mean and unbiased variance.
-// The sums are of distances from the first row, so that a mean far from 0 takes
-// no digits from the variance.
+// The sums are of distances from the mean of eight rows, so that a mean far from
+// 0, or one strange pixel, takes few digits from the variance.
 KERNEL void __launch_bounds__(kReducingThreads)
     batch_norm_statistics(const Vector* x, long long rows, int vectors,
                           float* partial, unsigned int* arrived, float* mean,
@@ -130,15 +130,21 @@ KERNEL void __launch_bounds__(kReducingThreads)
                           float momentum, float epsilon) {
   alignas(16) __shared__ float total[kReducingThreads * kSums];
   const Place p = place();
-  float first[kWidth], sums[kSums] = {};
-  read(x[p.vector], first);
+  constexpr int kSample = 8;
+  float middle[kWidth] = {}, sums[kSums] = {};
+  UNROLL(kSample)
+  for (int s = 0; s < kSample; ++s) {
+    float v[kWidth];
+    read(x[rows * (2 * s + 1) / (2 * kSample) * vectors + p.vector], v);
+    for (int i = 0; i < kWidth; ++i) middle[i] += v[i] * (1.0F / kSample);
+  }
   for_rows<4>(
       p, rows, [&](long long row) { return x[row * vectors + p.vector]; },
       [&](long long, const Vector& loaded) {
         float v[kWidth];
         read(loaded, v);
         for (int i = 0; i < kWidth; ++i) {
-          const float distance = v[i] - first[i];
+          const float distance = v[i] - middle[i];
           sums[i] += distance;
           sums[kWidth + i] += distance * distance;
         }
@@ -151,11 +157,12 @@ KERNEL void __launch_bounds__(kReducingThreads)
     const float shift = total[i * blockDim.x + threadIdx.x] / count;
     const float squares =
         total[(kWidth + i) * blockDim.x + threadIdx.x] / count;
-    const float variance = fmaxf(squares - shift * shift, 0.0F);
-    mean[channel] = first[i] + shift;
+    const float spread = squares - shift * shift;
+    const float variance = spread < 0 ? 0 : spread;
+    mean[channel] = middle[i] + shift;
     invstd[channel] = 1.0F / sqrtf(variance + epsilon);
     const float unbiased = rows > 1 ? variance * (count / (count - 1)) : 0;
-    kept_mean[channel] += momentum * (first[i] + shift - kept_mean[channel]);
+    kept_mean[channel] += momentum * (middle[i] + shift - kept_mean[channel]);
     kept_var[channel] += momentum * (unbiased - kept_var[channel]);
   }
 }

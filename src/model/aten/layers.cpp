@@ -89,9 +89,10 @@ at::Tensor BatchNorm::compute(const at::Tensor& x, const ForwardPass& pass,
                               bool relu) {
   const Parameters& p = context_.parameters;
   const bool together = pass.training() && context_.sync != nullptr;
-  kernels_ = context_.kernels && !together && own_kernels_take(x);
+  const bool kernels = context_.kernels && !together && own_kernels_take(x);
+  if (pass.training()) kernels_ = kernels;
   at::Tensor y;
-  if (kernels_) {
+  if (kernels) {
     y = by_kernels(x, pass, shortcut, relu);
   } else {
     if (!pass.training())
@@ -238,11 +239,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> BatchNorm::backward_synchronized(
 }
 
 at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {
-  kernels_ = context_.kernels && own_kernels_take(x);
+  const bool kernels = context_.kernels && own_kernels_take(x);
   auto [y, chosen] =
-      kernels_ ? max_pool(x)
-               : at::max_pool2d_with_indices(x, {3, 3}, {2, 2}, {1, 1});
+      kernels ? max_pool(x)
+              : at::max_pool2d_with_indices(x, {3, 3}, {2, 2}, {1, 1});
   if (pass.training()) {
+    kernels_ = kernels;
     x_ = x;
     chosen_ = chosen;
   }
@@ -259,9 +261,12 @@ at::Tensor MaxPool::backward(const at::Tensor& dy) {
 }
 
 at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
-  kernels_ = context_.kernels && own_kernels_take(x);
-  if (pass.training()) x_ = x;
-  return kernels_ ? average_pool(x) : at::avg_pool2d(x, {2, 2}, {2, 2});
+  const bool kernels = context_.kernels && own_kernels_take(x);
+  if (pass.training()) {
+    kernels_ = kernels;
+    x_ = x;
+  }
+  return kernels ? average_pool(x) : at::avg_pool2d(x, {2, 2}, {2, 2});
 }
 
 at::Tensor AveragePool::backward(const at::Tensor& dy) {

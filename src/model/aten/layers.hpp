@@ -86,7 +86,7 @@ class BatchNorm {
       const at::Tensor& dy);
   const LayerContext& context_;
   bool relu_;
-  bool kernels_ = false;  // computed the last forward
+  bool kernels_ = false;  // of the last forward in training
   int statistics_, weight_, bias_;
   // `reserve`: what the operator's forward leaves for its backward. Of all
   // ranks: `pixels`, a scalar, how many a channel's statistics are of.
@@ -102,7 +102,7 @@ class MaxPool {
 
  private:
   const LayerContext& context_;
-  bool kernels_ = false;  // computed the last forward
+  bool kernels_ = false;  // of the last forward in training
   at::Tensor x_, chosen_;
 };
 
@@ -115,7 +115,7 @@ class AveragePool {
 
  private:
   const LayerContext& context_;
-  bool kernels_ = false;  // computed the last forward
+  bool kernels_ = false;  // of the last forward in training
   at::Tensor x_;
 };
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -13,7 +14,7 @@ using OptionalTensor = std::optional<at::Tensor>;
 using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 constexpr double kEpsilon = 1e-5;  // torchvision's
-constexpr int64_t kVectorBytes = 16;
+constexpr size_t kVectorBytes = 16;
 
 // --- on the CPU: ATen's operators
 
@@ -97,7 +98,9 @@ bool own_kernels_take(const at::Tensor& x) {
   return !x.is_cpu() &&
          (type == at::kFloat || type == at::kHalf || type == at::kBFloat16) &&
          x.is_contiguous(at::MemoryFormat::ChannelsLast) &&
-         x.size(1) * static_cast<int64_t>(x.element_size()) % kVectorBytes == 0;
+         static_cast<size_t>(x.size(1)) * x.element_size() % kVectorBytes ==
+             0 &&
+         x.nbytes() / kVectorBytes <= std::numeric_limits<int32_t>::max();
 }
 
 ThreeTensors batch_norm_training(const BatchNormInput& input,

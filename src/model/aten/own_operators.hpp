@@ -13,7 +13,7 @@
 namespace chexnet {
 
 // Whether kernels of our own take such a map on its device: channels-last, in
-// fp32, fp16 or bf16, pixels of whole 16 bytes.
+// fp32, fp16 or bf16, pixels of whole 16 bytes, less than 32 GiB.
 bool own_kernels_take(const at::Tensor& x);
 
 // BatchNorm of x [N,C,H,W]; weight, bias and what is per channel [C] in the

@@ -66,7 +66,7 @@ std::string points_table(const Json& evaluation) {
     table +=
         row({shown(text(point, "finding")) +
                  (is_true(point, "few_positives") ? " (rough)" : ""),
-             text(point, "rule"), threshold ? significant(*threshold, 3) : "-",
+             rule_text(point), threshold ? significant(*threshold, 3) : "-",
              share_text(point, "sensitivity"), share_text(point, "specificity"),
              share_text(point, "ppv")});
   }

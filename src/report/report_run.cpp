@@ -19,23 +19,31 @@ std::string drawing(const Plot& plot, const std::string& caption) {
 std::string training_section(const std::filesystem::path& folder) {
   const History history = history_of(folder);
   const std::string figures =
-      drawing({"Loss", "step", "", {history.train_loss, history.val_loss}},
+      drawing({.title = "Loss",
+               .x_label = "step",
+               .y_label = "",
+               .curves = {history.train_loss, history.val_loss},
+               .x_from_zero = true},
               "Mean binary cross-entropy") +
-      drawing({"Validation AUROC", "step", "", {history.val_auroc}},
+      drawing({.title = "Validation AUROC",
+               .x_label = "step",
+               .y_label = "",
+               .curves = {history.val_auroc},
+               .x_from_zero = true},
               "Mean over findings; the ring marks the best checkpoint") +
       drawing({.title = "Throughput",
                .x_label = "step",
                .y_label = "images/s",
                .curves = {history.images},
-               .from_zero = true,
-               .digits = 0},
+               .x_from_zero = true,
+               .from_zero = true},
               "Of all ranks together") +
       drawing({.title = "Waiting",
                .x_label = "step",
                .y_label = "ms per step",
                .curves = {history.data_wait, history.allreduce_wait},
-               .from_zero = true,
-               .digits = 1},
+               .x_from_zero = true,
+               .from_zero = true},
               "Time in which a step computes nothing");
   if (figures.empty()) return "";
   std::string html = html_grid(figures);

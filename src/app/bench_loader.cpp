@@ -73,12 +73,12 @@ int run(const Options& options) {
     throw ConfigError(
         "[bench] --crop is larger than --resize. Hint: choose crop <= resize");
   Json sources = nlohmann::json::array();
-  Plot plot{"Loader: images/s by workers (ring: the knee)",
-            "workers",
-            "images/s",
-            {},
-            true,
-            0};
+  Plot plot{.title = "Loader: images/s by workers (ring: the knee)",
+            .x_label = "workers",
+            .y_label = "images/s",
+            .curves = {},
+            .x_from_zero = true,
+            .from_zero = true};
   Progress progress(true);
   for (const auto& place : options.images) {
     Stores stores;

@@ -100,18 +100,16 @@ int run_ranks(const Options& options, Invocation& invocation) {
 int run(const Options& options, Invocation& invocation) {
   if (!options.mode.empty()) return run_ranks(options, invocation);
   Json results = nlohmann::json::array();
-  Plot rate{"Images/s by ranks: old and new pipeline",
-            "ranks",
-            "images/s",
-            {},
-            true,
-            0};
-  Plot cpu{"CPU milliseconds per trained image by ranks",
-           "ranks",
-           "ms",
-           {},
-           true,
-           1};
+  Plot rate{.title = "Images/s by ranks: old and new pipeline",
+            .x_label = "ranks",
+            .y_label = "images/s",
+            .curves = {},
+            .from_zero = true};
+  Plot cpu{.title = "CPU milliseconds per trained image by ranks",
+           .x_label = "ranks",
+           .y_label = "ms",
+           .curves = {},
+           .from_zero = true};
   Progress progress(true);
   if (!options.json)
     std::cout

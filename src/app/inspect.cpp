@@ -227,7 +227,7 @@ int run(const Options& options) {
   const int threads = options.threads > 0
                           ? options.threads
                           : static_cast<int>(allowed_cpus().size());
-  Audit result =
+  const Audit result =
       audit(config.data, manifest, splits, *stores, threads,
             [&](size_t done, size_t all) {
               progress.show("inspecting: " +
@@ -236,7 +236,6 @@ int run(const Options& options) {
                                                   now_s() - start));
             });
   progress.clear();
-  count_uncertain(config.data, splits, result);
   if (options.json)
     std::cout << json_text(as_json(result, manifest)) << std::endl;
   else

@@ -70,6 +70,7 @@ Audit::SplitCounts count_split(const Manifest& m, const std::string& name,
   c.name = name;
   c.has_no_finding = std::ranges::none_of(m.findings, is_no_finding);
   c.positives.resize(m.finding_count());
+  c.uncertain.resize(m.finding_count());
   std::unordered_set<std::string> patients;
   for (const auto row : rows) {
     ++c.images;
@@ -82,6 +83,7 @@ Audit::SplitCounts count_split(const Manifest& m, const std::string& name,
       unknown = unknown || std::isnan(labels[k]);
       c.unlabeled_entries += std::isnan(labels[k]) ? 1 : 0;
       c.positives[k] += is_positive(labels[k]) ? 1 : 0;
+      c.uncertain[k] += m.is_uncertain(row, k) ? 1 : 0;
     }
     c.no_finding += !any && !unknown ? 1 : 0;
     for (const auto& group : groups_of(m, row)) {

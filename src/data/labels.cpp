@@ -75,17 +75,20 @@ std::vector<float> with_policies(std::vector<float> entries,
   return entries;
 }
 
-}  // namespace
-
-std::vector<float> columns_of(const std::vector<float>& labels, size_t width,
-                              const std::vector<size_t>& from) {
-  std::vector<float> taken;
-  taken.reserve(labels.size() / width * from.size());
-  for (size_t at = 0; at < labels.size(); at += width)
+// [N, from.size()]: columns `from` of entries [N, width], `none` for kNoColumn.
+constexpr size_t kNoColumn = std::string::npos;
+template <class Entry>
+std::vector<Entry> columns_of(const std::vector<Entry>& entries, size_t width,
+                              const std::vector<size_t>& from, Entry none) {
+  std::vector<Entry> taken;
+  taken.reserve(entries.size() / width * from.size());
+  for (size_t at = 0; at < entries.size(); at += width)
     for (const size_t k : from)
-      taken.push_back(k == kNoColumn ? kUnlabeled : labels[at + k]);
+      taken.push_back(k == kNoColumn ? none : entries[at + k]);
   return taken;
 }
+
+}  // namespace
 
 void apply_policies(Manifest& m, ManifestFormat format,
                     const DataConfig& config, const EvalConfig& eval,
@@ -102,6 +105,8 @@ void apply_policies(Manifest& m, ManifestFormat format,
     return std::isnan(cell) || cell == kUncertain;
   };
   if (std::ranges::none_of(m.labels, open)) return;
+  if (std::ranges::find(m.labels, kUncertain) != m.labels.end())
+    for (const float cell : m.labels) m.uncertain.push_back(cell == kUncertain);
   const bool differ = std::ranges::any_of(
       training, [&](const auto& p) { return !(p == scoring); });
   if (differ)
@@ -119,8 +124,9 @@ std::vector<std::string> match_findings(
   for (size_t k = 0; k < m.finding_count(); ++k)
     if (std::ranges::find(from, k) == from.end())
       left_out.push_back(m.findings[k]);
-  m.labels = columns_of(m.labels, m.finding_count(), from);
-  m.scored = columns_of(m.scored, m.finding_count(), from);
+  m.labels = columns_of(m.labels, m.finding_count(), from, kUnlabeled);
+  m.scored = columns_of(m.scored, m.finding_count(), from, kUnlabeled);
+  m.uncertain = columns_of(m.uncertain, m.finding_count(), from, false);
   m.findings = findings;
   return left_out;
 }

@@ -15,12 +15,6 @@ namespace chexnet {
 constexpr float kUnlabeled = std::numeric_limits<float>::quiet_NaN();
 constexpr float kUncertain = -1;
 
-// [N, from.size()]: columns `from` of entries [N, width], not labeled for
-// kNoColumn.
-constexpr size_t kNoColumn = std::string::npos;
-std::vector<float> columns_of(const std::vector<float>& entries, size_t width,
-                              const std::vector<size_t>& from);
-
 // What `smooth` makes of an uncertain cell: the mean of the interval 0.55..0.85
 // that Pham et al. (Neurocomputing 2021, "Interpreting chest X-rays via CNNs
 // that exploit hierarchical disease dependencies and uncertainty labels") draw

@@ -121,6 +121,11 @@ void append(Manifest& m, const Manifest& more) {
   const auto add = [](auto& to, const auto& from) {
     to.insert(to.end(), from.begin(), from.end());
   };
+  if (!m.uncertain.empty() || !more.uncertain.empty()) {
+    m.uncertain.resize(m.labels.size());
+    add(m.uncertain, more.uncertain);
+    m.uncertain.resize(m.labels.size() + more.labels.size());
+  }
   add(m.labels, more.labels);
   add(m.lines, more.lines);
   add(m.images, more.images);

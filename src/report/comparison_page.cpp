@@ -230,7 +230,8 @@ std::string courses(const std::vector<Compared>& runs) {
   Plot loss{.title = "Validation loss",
             .x_label = "step",
             .y_label = "",
-            .curves = {}};
+            .curves = {},
+            .x_from_zero = true};
   Plot auroc = loss;
   auroc.title = "Validation AUROC";
   for (const auto& run : runs) {

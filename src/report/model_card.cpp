@@ -66,7 +66,7 @@ std::string points_table(const Json& evaluation) {
     table +=
         row({shown(text(point, "finding")) +
                  (is_true(point, "few_positives") ? " (rough)" : ""),
-             text(point, "rule"), threshold ? significant(*threshold, 3) : "-",
+             rule_text(point), threshold ? significant(*threshold, 3) : "-",
              share_text(point, "sensitivity"), share_text(point, "specificity"),
              share_text(point, "ppv")});
   }
@@ -78,16 +78,13 @@ std::string data_of(const Json& results) {
   const Json& data = member(results, "data");
   for (const auto& [name, split] : member(data, "splits").items()) {
     const std::string patients = count_text(split, "patients");
-    const auto left_out = number(split, "missing").value_or(0);
-    const std::string missing =
-        left_out > 0 ? "; " + fixed(left_out, 0) +
-                           " more of the table were not there and are left out"
-                     : "";
     list += "- " + plain(name) + ": " + count_text(split, "images") +
             " images of " + (patients.empty() ? "unknown" : patients) +
             " patients, SHA-256 of their names " +
-            plain(text(split, "sha256")) + missing + "\n";
+            plain(text(split, "sha256")) + "\n";
   }
+  if (const std::string missing = missing_images(results); !missing.empty())
+    list += bullets({missing});
   return list + "- labels: SHA-256 of the table " +
          plain(text(data, "sha256")) + "; " + plain(text(data, "release")) +
          "\n";

@@ -4,7 +4,6 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <set>
 
 #include "chexnet/core/text_format.hpp"
 
@@ -50,15 +49,45 @@ constexpr size_t kCurvesPerRow = 2;
 // Readable on white, told apart without red and green alone.
 constexpr std::array<const char*, 6> kColors = {
     "#1f6fb2", "#b34a12", "#2a7f3f", "#7a4fa3", "#8a6d00", "#444c54"};
-// So few points are measurements: each is shown, and the axis names it.
+// So few points are measurements: each is shown.
 constexpr size_t kFewPoints = 12;
 
 struct Extent {
   double x_min, x_max, y_min, y_max;
 };
 
+// An axis from one round number to another.
+struct Axis {
+  double low, step;
+  int steps;
+  double high() const { return tick(steps); }
+  double tick(int i) const { return low + step * i; }
+  std::string text(int i) const {
+    const double digits = -std::floor(std::log10(step) + kRounding);
+    return fixed(tick(i), std::max(0, static_cast<int>(digits)));
+  }
+  static constexpr double kRounding = 1e-9;
+};
+
+// At most seven ticks, at multiples of 1, 2 or 5 times a power of ten.
+Axis round_axis(double from, double to, double least_step) {
+  constexpr double kMostSteps = 5;
+  double step = least_step;
+  if (to > from) {
+    const double wanted = (to - from) / kMostSteps;
+    const double power = std::pow(10, std::floor(std::log10(wanted)));
+    for (const double factor : {10.0, 5.0, 2.0, 1.0})
+      if (factor * power >= wanted * (1 - Axis::kRounding))
+        step = std::max(least_step, factor * power);
+  }
+  const double first = std::floor(from / step + Axis::kRounding);
+  const double last = std::ceil(to / step - Axis::kRounding);
+  return {first * step, step, std::max(1, static_cast<int>(last - first))};
+}
+
 Extent extent_of(const Plot& plot) {
-  Extent e{1e300, -1e300, plot.from_zero ? 0 : 1e300, -1e300};
+  Extent e{plot.x_from_zero ? 0 : 1e300, -1e300, plot.from_zero ? 0 : 1e300,
+           -1e300};
   for (const auto& curve : plot.curves) {
     for (const auto& [x, y] : curve.points) {
       assert(std::isfinite(x) && std::isfinite(y));
@@ -82,12 +111,9 @@ std::string text_element(const std::string& x, double y, const char* anchor,
 class Drawing {
  public:
   Drawing(const Plot& plot, const Extent& extent)
-      : plot_(plot), extent_(extent) {
-    // One point, or a flat line: an axis needs some length.
-    if (extent_.x_max - extent_.x_min < 1e-9) extent_.x_max = extent_.x_min + 1;
-    if (extent_.y_max - extent_.y_min < 1e-9)
-      extent_.y_max = extent_.y_min + 1e-3;
-  }
+      : plot_(plot),
+        x_(round_axis(extent.x_min, extent.x_max, 1)),
+        y_(round_axis(extent.y_min, extent.y_max, kLeastStep)) {}
 
   std::string svg() const {
     std::string svg = head() + x_axis() + y_axis() +
@@ -104,12 +130,11 @@ class Drawing {
 
  private:
   std::string px(double x) const {
-    const double part = (x - extent_.x_min) / (extent_.x_max - extent_.x_min);
+    const double part = (x - x_.low) / (x_.high() - x_.low);
     return fixed(kLeft + part * (kEnd - kLeft), 1);
   }
   double py(double y) const {
-    return floor_ - (y - extent_.y_min) / (extent_.y_max - extent_.y_min) *
-                        (floor_ - kTop);
+    return floor_ - (y - y_.low) / (y_.high() - y_.low) * (floor_ - kTop);
   }
 
   std::string head() const {
@@ -126,30 +151,20 @@ class Drawing {
   }
 
   std::string x_axis() const {
-    std::set<double> ticks;
-    for (const auto& curve : plot_.curves)
-      for (const auto& [x, y] : curve.points) ticks.insert(x);
-    if (ticks.size() > kFewPoints) {
-      ticks.clear();
-      for (int i = 0; i <= 4; ++i)
-        ticks.insert(extent_.x_min + (extent_.x_max - extent_.x_min) * i / 4);
-    }
     std::string svg;
-    for (const double x : ticks)
-      svg += text_element(px(x), floor_ + 16, "middle",
-                          fixed(x, x == static_cast<int>(x) ? 0 : 1));
+    for (int i = 0; i <= x_.steps; ++i)
+      svg += text_element(px(x_.tick(i)), floor_ + 16, "middle", x_.text(i));
     return svg;
   }
 
   std::string y_axis() const {
     std::string svg;
-    for (int i = 0; i <= 4; ++i) {
-      const double y = extent_.y_min + (extent_.y_max - extent_.y_min) * i / 4;
+    for (int i = 0; i <= y_.steps; ++i) {
+      const double y = py(y_.tick(i));
       svg += "<line class=\"rule\" x1=\"" + fixed(kLeft, 0) + "\" x2=\"" +
-             fixed(kEnd, 0) + "\" y1=\"" + fixed(py(y), 1) + "\" y2=\"" +
-             fixed(py(y), 1) + "\" stroke=\"#d0d7de\"/>" +
-             text_element(fixed(kLeft - 6, 0), py(y) + 4, "end",
-                          fixed(y, plot_.digits));
+             fixed(kEnd, 0) + "\" y1=\"" + fixed(y, 1) + "\" y2=\"" +
+             fixed(y, 1) + "\" stroke=\"#d0d7de\"/>" +
+             text_element(fixed(kLeft - 6, 0), y + 4, "end", y_.text(i));
     }
     return svg;
   }
@@ -184,8 +199,9 @@ class Drawing {
                         " fill=\"currentColor\"");
   }
 
+  static constexpr double kLeastStep = 1e-3;  // of a flat line's axis
   const Plot& plot_;
-  Extent extent_;
+  Axis x_, y_;
   const size_t legend_rows_ =
       (plot_.curves.size() + kCurvesPerRow - 1) / kCurvesPerRow;
   const double legend_height_ = kRow * static_cast<double>(legend_rows_);

@@ -98,12 +98,12 @@ std::string operating_section(const Json& evaluation) {
         shown(text(point, "finding")) +
         (is_true(point, "few_positives") ? " (rough)" : "");
     if (!threshold) {
-      table.add({finding, text(point, "rule"), "none found", "-", "-", "-", "-",
+      table.add({finding, rule_text(point), "none found", "-", "-", "-", "-",
                  "-", "-"});
       continue;
     }
     const Json& counts = member(point, "confusion");
-    table.add({finding, text(point, "rule"), significant(*threshold, 3),
+    table.add({finding, rule_text(point), significant(*threshold, 3),
                count_text(counts, "true_positives") + " / " +
                    count_text(counts, "false_positives") + " / " +
                    count_text(counts, "true_negatives") + " / " +

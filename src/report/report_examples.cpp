@@ -31,9 +31,8 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-// Small ones keep the digits in which they differ.
 std::string score_text(const std::optional<double>& value) {
-  return value && *value < 0.01 ? significant(*value, 2) : digits(value, 2);
+  return value ? significant(*value, 2) : "-";
 }
 
 std::string picture_html(const RunExample& example) {
@@ -56,9 +55,9 @@ std::string examples_section(const std::filesystem::path& folder) {
   return html_paragraph(
              "Of the findings with the most positives the clearest hit, the "
              "clearest miss and the clearest false alarm: extremes, not "
-             "typical images. The map (class activation map; brighter is more) "
-             "shows which parts alone would be above the threshold. That need "
-             "not be where the finding is.") +
+             "typical images. The map shows which places raise the score, the "
+             "brighter the more; without color they do not. It explains the "
+             "score: that need not be where the finding is.") +
          html_pictures(figures);
 }
 
@@ -85,7 +84,8 @@ std::string subgroups_section(const Json& evaluation) {
              "Gap: the AUROC minus that of all other images. A gap whose "
              "interval leaves out 0 is more than chance would give; of twenty "
              "gaps one does so by chance. Groups with fewer than ten positives "
-             "are in results.json alone.") +
+             "are in results.json alone. No interval: fewer than five patients "
+             "with the finding, or without, in the group or outside of it.") +
          html;
 }
 

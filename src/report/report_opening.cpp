@@ -15,6 +15,10 @@
 namespace chexnet {
 namespace {
 
+constexpr const char* kNoInterval =
+    " No interval: fewer than five patients with the finding, or without, or "
+    "no resample differs.";
+
 // "10,000"
 std::string grouped(std::string digits) {
   for (size_t at = digits.size(); at > 3;) {
@@ -144,6 +148,8 @@ std::string forest_of(const Json& evaluation) {
   std::ranges::stable_sort(rows, std::ranges::greater(), [](const auto& row) {
     return std::pair(!row.rough, row.value.value_or(-1));
   });
+  const bool lacks_interval = std::ranges::any_of(
+      rows, [](const auto& row) { return row.value && !row.range; });
   std::string svg =
       forest_plot("AUROC of each finding with its interval", rows);
   svg.insert(svg.find(' '), " class=\"forest\"");
@@ -152,7 +158,8 @@ std::string forest_of(const Json& evaluation) {
                      "without, the former scores higher; a coin has 0.5. " +
                          drawn_from(evaluation) +
                          "; surely: by their lower ends. Hollow: fewer than "
-                         "ten positives.");
+                         "ten positives." +
+                         (lacks_interval ? kNoInterval : ""));
 }
 
 }  // namespace
@@ -215,9 +222,8 @@ std::string figures_section(const Json& results, const std::string& split) {
          "<p class=\"soft\">Average precision (area under the precision-recall "
          "curve) is to be read against the prevalence, which a coin reaches. "
          "Brier score and expected calibration error (ECE, ten bins of equal "
-         "count): 0 is best. Rough: fewer than ten positives. No interval: "
-         "fewer than five patients with the finding, or without, or no "
-         "resample differs.</p>\n";
+         "count): 0 is best. Rough: fewer than ten positives." +
+         std::string(kNoInterval) + "</p>\n";
 }
 
 }  // namespace chexnet

@@ -19,23 +19,31 @@ std::string drawing(const Plot& plot, const std::string& caption) {
 std::string training_section(const std::filesystem::path& folder) {
   const History history = history_of(folder);
   const std::string figures =
-      drawing({"Loss", "step", "", {history.train_loss, history.val_loss}},
+      drawing({.title = "Loss",
+               .x_label = "step",
+               .y_label = "",
+               .curves = {history.train_loss, history.val_loss},
+               .x_from_zero = true},
               "Mean binary cross-entropy") +
-      drawing({"Validation AUROC", "step", "", {history.val_auroc}},
+      drawing({.title = "Validation AUROC",
+               .x_label = "step",
+               .y_label = "",
+               .curves = {history.val_auroc},
+               .x_from_zero = true},
               "Mean over findings; the ring marks the best checkpoint") +
       drawing({.title = "Throughput",
                .x_label = "step",
                .y_label = "images/s",
                .curves = {history.images},
-               .from_zero = true,
-               .digits = 0},
+               .x_from_zero = true,
+               .from_zero = true},
               "Of all ranks together") +
       drawing({.title = "Waiting",
                .x_label = "step",
                .y_label = "ms per step",
                .curves = {history.data_wait, history.allreduce_wait},
-               .from_zero = true,
-               .digits = 1},
+               .x_from_zero = true,
+               .from_zero = true},
               "Time in which a step computes nothing");
   if (figures.empty()) return "";
   std::string html = html_grid(figures);
@@ -49,19 +57,28 @@ std::string training_section(const std::filesystem::path& folder) {
   return html;
 }
 
+std::string missing_images(const Json& results) {
+  std::vector<std::string> missing;
+  for (const auto& [name, facts] :
+       member(member(results, "data"), "splits").items())
+    if (const auto left_out = number(facts, "missing").value_or(0);
+        left_out > 0)
+      missing.push_back(fixed(left_out, 0) + " of " + name);
+  if (missing.empty()) return "";
+  return "Images of the table that were not there, and are left out of all "
+         "that is said here (data.missing: skip): " +
+         listed(missing);
+}
+
 std::string data_section(const Json& results, const std::string& split) {
   const Json& data = member(results, "data");
   HtmlTable table("Splits; the hash is of the list of image names",
                   {"split", "#images", "#patients", "SHA-256"});
-  std::vector<std::string> missing;
   for (const auto& [name, facts] : member(data, "splits").items()) {
     const std::string patients = count_text(facts, "patients");
     table.add({name, count_text(facts, "images"),
                patients.empty() ? "not known" : patients,
                text(facts, "sha256")});
-    if (const auto left_out = number(facts, "missing").value_or(0);
-        left_out > 0)
-      missing.push_back(fixed(left_out, 0) + " of " + name);
   }
   std::string html;
   html += html_paragraph(
@@ -74,11 +91,8 @@ std::string data_section(const Json& results, const std::string& split) {
     html += html_paragraph(
         counted(static_cast<int64_t>(*damaged), "damaged image") + " of the " +
         split + " split left out of all figures.");
-  if (!missing.empty())
-    html += html_paragraph(
-        "Images of the table that were not there, and are left out of all "
-        "that is said here (data.missing: skip): " +
-        listed(missing) + ".");
+  if (const std::string missing = missing_images(results); !missing.empty())
+    html += html_paragraph(missing + ".");
   html += table.html();
   if (figures_of_same_list(results, split).empty())
     html += html_paragraph(kPublishedElsewhere);

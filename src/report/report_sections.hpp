@@ -19,6 +19,9 @@ std::string main_split(const Json& results);
 // sure that is, and what it must not be used for.
 std::string opening(const Json& results, const std::string& split);
 std::string data_section(const Json& results, const std::string& split);
+// How many images data.missing: skip left out of which split; a sentence
+// without its stop.
+std::string missing_images(const Json& results);
 // All findings with all figures; published ones beside them.
 std::string figures_section(const Json& results, const std::string& split);
 std::string operating_section(const Json& evaluation);

@@ -81,6 +81,12 @@ inline std::string shown(std::string name) {
   return name;
 }
 
+// An operating point's rule for readers: "Youden", "sensitivity 0.9".
+inline std::string rule_text(const Json& point) {
+  const std::string rule = text(point, "rule");
+  return rule == "youden" ? "Youden" : rule;
+}
+
 // The digits in which people compare AUROCs; "-" where there is none.
 inline std::string digits(const std::optional<double>& value, int count = 3) {
   return value ? fixed(*value, count) : "-";

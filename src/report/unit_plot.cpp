@@ -96,7 +96,7 @@ std::string UnitPlot::svg() const { return begin_ + body_ + "</svg>"; }
 namespace {
 
 constexpr double kForestWidth = 420, kRow = 22, kHead = 8, kFoot = 22;
-constexpr double kAxisLeft = 128, kAxisRight = 292;
+constexpr double kAxisLeft = 128, kAxisRight = 290, kValues = 304;
 constexpr double kChance = 0.5;
 
 }  // namespace
@@ -125,7 +125,7 @@ std::string forest_plot(const std::string& title,
   double y = kHead + kRow / 2;
   for (const auto& row : rows) {
     svg += words(0, y + 4, "start", row.name, "ink") +
-           words(kForestWidth, y + 4, "end", row.values, "ink");
+           words(kValues, y + 4, "start", row.values, "ink");
     const std::string at = fixed(y, 1);
     if (row.range)
       svg += line("whisker", fixed(x_of(row.range->low), 1), at,

@@ -33,6 +33,8 @@ two=$scratch/two.yaml
 check "two tables are one run" "$program" train "$two" --out "$scratch/two" 2>"$scratch/log"
 check "it has the images of both" grep -q "b.csv (160 images" "$scratch/log"
 check "what one table lacks is said" grep -q "b.csv has no labels of Atelectasis, .*Hernia: its images do not count" "$scratch/log"
+"$program" inspect "$two" >/dev/null 2>"$scratch/inspect.log"
+check "inspect says so once" [ "$(grep -c "has no labels of" "$scratch/inspect.log")" = 1 ]
 check "and is aligned by name: no finding twice" grep -Eq "findings +14$" "$scratch/log"
 check "all three splits are drawn" [ "$(cut -d, -f3 "$scratch/two/split.csv" | sort | uniq -c | awk '{print $2}' | xargs)" = "split test train val" ]
 check "no patient is in two" [ "$(tail -n +2 "$scratch/two/split.csv" | cut -d, -f2,3 | sort -u | cut -d, -f1 | uniq -d | wc -l)" = 0 ]

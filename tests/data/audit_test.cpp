@@ -23,6 +23,14 @@ std::vector<uint8_t> picture(int seed, int side) {
   return pixels;
 }
 
+// The tables of `config`, whose images are not there.
+Audit look_at(const DataConfig& config) {
+  const Manifest manifest = read_manifest(config);
+  Stores stores;
+  return audit(config, manifest, make_splits(manifest, config), stores, 1,
+               [](size_t, size_t) {});
+}
+
 // Four images of four patients: two to train on, one to validate, one to test.
 struct Set {
   ScratchFolder folder;
@@ -137,15 +145,29 @@ TEST_CASE("entries of -1 are counted, whatever they count as in training") {
                             TrainingPolicy::kSmooth}) {
     config.uncertain = policy;
     config.uncertain_by_finding = {"A=zero"};
-    const Manifest manifest = read_manifest(config);
-    const Splits splits = make_splits(manifest, config);
-    Audit counted;
-    counted.splits.resize(2);
-    counted.splits[0].name = "train";
-    counted.splits[1].name = "test";
-    count_uncertain(config, splits, counted);
-    CHECK(counted.splits[0].uncertain == std::vector<size_t>{2, 1});
-    CHECK(counted.splits[1].uncertain == std::vector<size_t>{1, 0});
+    const Audit found = look_at(config);
+    REQUIRE(found.splits.size() == 2);
+    CHECK(found.splits[0].uncertain == std::vector<size_t>{2, 1});
+    CHECK(found.splits[1].uncertain == std::vector<size_t>{1, 0});
+  }
+}
+
+TEST_CASE("entries of -1 are counted where a table of several has them") {
+  const ScratchFolder folder;
+  const std::string certain = folder.write("a.csv", "image,A,B\n1.png,0,1\n");
+  const std::string uncertain =
+      folder.write("b.csv", "image,B,C\n2.png,-1,0\n3.png,-1,-1\n");
+  for (const auto& tables :
+       {std::vector{certain, uncertain}, std::vector{uncertain, certain}}) {
+    DataConfig config;
+    config.manifest.format = {ManifestFormat::kCsv};
+    config.manifest.path = tables;
+    config.manifest.columns.image = "image";
+    config.val_fraction = 0;
+    config.findings = {"C", "A", "B"};
+    const Audit found = look_at(config);
+    REQUIRE(found.splits.size() == 1);
+    CHECK(found.splits[0].uncertain == std::vector<size_t>{1, 0, 2});
   }
 }
 

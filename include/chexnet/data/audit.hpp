@@ -60,11 +60,6 @@ struct Audit {
 std::vector<std::string> compared_with_published(const Manifest& manifest,
                                                  const Splits& splits);
 
-// Fills SplitCounts::uncertain; reads the tables of `config` again, whose
-// policy hides such entries from a manifest.
-void count_uncertain(const DataConfig& config, const Splits& splits,
-                     Audit& audit);
-
 // `splits` may share patients. Images that are missing are counted, not
 // refused. `threads` decode; `progress` hears images done and all.
 Audit audit(const DataConfig& config, const Manifest& manifest,

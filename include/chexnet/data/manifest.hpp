@@ -22,7 +22,9 @@ struct Manifest {
   std::vector<float> labels;          // [N, K]; 1, 0 or NaN = not labeled
   // The same for scoring, where data.blank and data.uncertain make training's
   // differ; else empty.
-  std::vector<float> scored;              // [N, K]
+  std::vector<float> scored;  // [N, K]
+  // Which entries are -1 in the tables, whatever they count as; empty = none.
+  std::vector<bool> uncertain;            // [N, K]
   std::vector<float> sample_weights;      // [N] of a row's loss; empty = all 1
   std::vector<float> ages;                // [N] years, NaN = unknown
   std::vector<std::string> sexes, views;  // [N], empty = unknown
@@ -49,6 +51,9 @@ struct Manifest {
   size_t finding_count() const { return findings.size(); }
   const float* label_row(size_t row) const {
     return &labels[row * findings.size()];
+  }
+  bool is_uncertain(size_t row, size_t finding) const {
+    return !uncertain.empty() && uncertain[row * findings.size() + finding];
   }
   // One past the last row of tables[table].
   size_t end_row(size_t table) const {

@@ -11,7 +11,7 @@
 //   relu(sum over c of relu(G[c]) * A[c])
 //
 // A gradient of one pixel is noisy: before the last relu the map is smoothed by
-// a Gaussian of kLayerCamSmoothing pixels.
+// a Gaussian, of kLayerCamSmoothing of its width.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,9 @@
 
 namespace chexnet {
 
-inline constexpr double kLayerCamSmoothing = 3;  // of the map's pixels
+// 3 pixels of the map of 28 that an input of 224 has: the same part of the
+// picture for every input.
+inline constexpr double kLayerCamSmoothing = 3.0 / 28;
 
 // By ATen's operators and autograd, whoever computes the network elsewhere, so
 // the last bits depend on the number of threads. Refers to the network, whose

@@ -16,9 +16,10 @@ struct Curve {
 struct Plot {
   std::string title, x_label, y_label;
   std::vector<Curve> curves;
-  bool from_zero = false;  // the y axis
-  int digits = 3;          // of y
+  bool x_from_zero = false, from_zero = false;  // the x axis, the y axis
 };
+
+// Axes begin and end at round numbers.
 
 std::string svg_plot(const Plot& plot);  // empty when there are no points
 std::string xml_escaped(const std::string& text);

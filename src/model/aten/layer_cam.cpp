@@ -139,7 +139,7 @@ std::vector<float> LayerCam::map(size_t image, size_t finding) {
       (slope.clamp_min(0) * own).sum(0).to(at::kCPU, at::kFloat).contiguous();
   const auto* first = heat.const_data_ptr<float>();
   std::vector<float> values = smoothed({first, first + heat.numel()}, width(),
-                                       height(), kLayerCamSmoothing);
+                                       height(), kLayerCamSmoothing * width());
   for (float& value : values) value = std::max(value, 0.0f);
   return values;
 }

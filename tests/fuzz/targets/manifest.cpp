@@ -57,6 +57,8 @@ void run(Bytes bytes) {
   require(m.labels.size() == n * m.finding_count(), "each row has its labels");
   require(m.scored.empty() || m.scored.size() == m.labels.size(),
           "so it has for scoring");
+  require(m.uncertain.empty() || m.uncertain.size() == m.labels.size(),
+          "uncertain entries are marked for each row");
   require(m.rows.size() == n, "each row has a name of its own");
   for (const float label : m.labels)
     require((label >= 0 && label <= 1) || std::isnan(label),

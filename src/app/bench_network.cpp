@@ -76,8 +76,8 @@ std::unique_ptr<Network> bench_network(const NetworkBenchOptions& options,
           .device = device.where,
           .precision = precision,
           .own_engine =
-              find_choice<EngineKind>(options.engine) != EngineKind::kAten &&
-              (device.where.is_cpu() || device.own_kernels),
+              own_engine_on(device, find_choice<EngineKind>(options.engine)
+                                        .value_or(EngineKind::kAuto)),
           .winograd = find_choice<ConvolutionKind>(options.convolutions) !=
                       ConvolutionKind::kDirect,
           .deterministic = options.deterministic});

@@ -39,6 +39,11 @@ void check_precision(Precision precision, const Device& device,
       ". Hint: train.precision=fp16, which scales the loss by itself");
 }
 
+bool own_engine_on(const Device& device, EngineKind asked) {
+  return asked != EngineKind::kAten &&
+         (device.where.is_cpu() || device.own_kernels);
+}
+
 NetworkOptions network_options(const Config& config, const Device& device,
                                Communicator& comm) {
   const Precision precision = resolve_precision(config.train.precision, device);
@@ -48,8 +53,7 @@ NetworkOptions network_options(const Config& config, const Device& device,
           .sync_batchnorm =
               config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
           .freeze_backbone = config.model.freeze_backbone,
-          .own_engine = config.train.engine != EngineKind::kAten &&
-                        (device.where.is_cpu() || device.own_kernels),
+          .own_engine = own_engine_on(device, config.train.engine),
           .winograd = config.train.convolutions != ConvolutionKind::kDirect,
           .deterministic = config.train.deterministic,
           .mean = config.data.mean,

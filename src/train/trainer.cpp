@@ -314,12 +314,12 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
     profiler.start_timeline(timeline_events(comm->size()));
   if (device.cuda != nullptr) {
     device.cuda->mark_ranges(profiler);
-    device.own_kernels = check_first_contact(
-        {choice_name(config.model.arch),
-         resolve_precision(config.train.precision, device),
-         config.launch.gradient_compression,
-         device.own_kernels && config.train.engine != EngineKind::kAten},
-        contact_of(device), *comm, config.launch.timeout_s);
+    device.own_kernels =
+        check_first_contact({choice_name(config.model.arch),
+                             resolve_precision(config.train.precision, device),
+                             config.launch.gradient_compression,
+                             own_engine_on(device, config.train.engine)},
+                            contact_of(device), *comm, config.launch.timeout_s);
   }
   const RecordedBy recorded(*comm, profiler);
 

@@ -47,9 +47,9 @@ std::vector<unsigned> order_of(unsigned count, bool backwards) {
     const int vectors = static_cast<int>(c.size.channels) / space::kWidth;     \
     const KernelGrid g = kernel_grid(c.size.rows, vectors, kThreads, kBlocks); \
     const auto run = [&](const auto& kernel) {                                 \
-      run_kernel({g.channel_blocks, g.row_blocks},                             \
-                 {g.block_vectors, g.block_rows},                              \
-                 order_of(g.row_blocks, backwards), kernel);                   \
+      cuda_words::run_kernel({g.channel_blocks, g.row_blocks},                 \
+                             {g.block_vectors, g.block_rows},                  \
+                             order_of(g.row_blocks, backwards), kernel);       \
     };                                                                         \
     const auto x = E::encoded(c.x), dy = E::encoded(c.dy),                     \
                shortcut = E::encoded(c.shortcuts), more = E::encoded(c.mores); \

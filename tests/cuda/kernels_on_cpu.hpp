@@ -10,9 +10,8 @@
 namespace chexnet {
 namespace {
 
-using namespace cuda_words;
-
 namespace fp32 {
+using namespace cuda_words;
 #define ELEMENT_FP32
 #include "cuda/kernels/vectors.cu"
 //
@@ -21,6 +20,7 @@ namespace fp32 {
 #undef ELEMENT_FP32
 }  // namespace fp32
 namespace fp16 {
+using namespace cuda_words;
 #define ELEMENT_FP16
 #include "cuda/kernels/vectors.cu"
 //
@@ -29,6 +29,7 @@ namespace fp16 {
 #undef ELEMENT_FP16
 }  // namespace fp16
 namespace bf16 {
+using namespace cuda_words;
 #define ELEMENT_BF16
 #include "cuda/kernels/vectors.cu"
 //

@@ -86,7 +86,7 @@ Pooled by_definition(Map x, Map dmax, Map dmean) {
     auto y = above, mean = beside, dx = in, dx_mean = in;                  \
     std::vector<space::Taps> taps(above.size());                           \
     const auto run = [](const auto& kernel) {                              \
-      run_kernel({3, 1}, {16, 1}, {0}, kernel);                            \
+      cuda_words::run_kernel({3, 1}, {16, 1}, {0}, kernel);                \
     };                                                                     \
     const auto count = [](const auto& vectors) {                           \
       return static_cast<unsigned>(vectors.size());                        \
@@ -120,7 +120,7 @@ Pooled by_definition(Map x, Map dmax, Map dmean) {
     using E = ELEMENTS(space);                                              \
     const auto d = E::encoded(dy), m = E::encoded(more), v = E::encoded(y); \
     auto dx = d;                                                            \
-    run_kernel({2, 1}, {8, 1}, {0}, [&] {                                   \
+    cuda_words::run_kernel({2, 1}, {8, 1}, {0}, [&] {                       \
       space::relu_backward(d.data(), more.empty() ? nullptr : m.data(),     \
                            v.data(), static_cast<unsigned>(d.size()),       \
                            dx.data());                                      \

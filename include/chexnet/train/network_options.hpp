@@ -18,6 +18,10 @@ Precision resolve_precision(std::optional<Precision> asked,
 void check_precision(Precision precision, const Device& device,
                      Communicator& comm);
 
+// Whether the CPU engine or a GPU's own kernels may compute, beside ATen's
+// operators: unless train.engine=aten, or the device lacks them.
+bool own_engine_on(const Device& device, EngineKind asked);
+
 // The network a run of this config computes with: back end, precision,
 // statistics shared by `comm`. Collective; errors of check_precision.
 NetworkOptions network_options(const Config& config, const Device& device,

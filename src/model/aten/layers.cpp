@@ -13,8 +13,6 @@
 namespace chexnet {
 namespace {
 
-constexpr double kEpsilon = 1e-5;  // of BatchNorm, torchvision's
-
 // [rank][value], on the device and without a wait of the host.
 at::Tensor of_all_ranks(Communicator& comm, const at::Tensor& own) {
   assert(own.scalar_type() == at::kDouble && own.is_contiguous());
@@ -88,43 +86,24 @@ at::Tensor BatchNorm::compute(const at::Tensor& x, const ForwardPass& pass,
                               const std::optional<at::Tensor>& shortcut,
                               bool relu) {
   const Parameters& p = context_.parameters;
-  const bool together = pass.training() && context_.sync != nullptr;
-  const bool kernels = context_.kernels && !together && own_kernels_take(x);
-  if (pass.training()) kernels_ = kernels;
-  at::Tensor y;
-  if (kernels) {
-    y = by_kernels(x, pass, shortcut, relu);
-  } else {
-    if (!pass.training())
-      y = std::get<0>(at::native_batch_norm(
-          x, p.value(weight_), p.value(bias_), p.running_mean(statistics_),
-          p.running_var(statistics_), false, 0.0, kEpsilon));
-    else if (together)
-      y = forward_synchronized(x, pass.micro_batch);
-    else
-      y = forward_own(x, pass.micro_batch);
-    if (shortcut) y.add_(*shortcut);
-    if (relu) y.relu_();
-  }
-  if (pass.training()) {
-    x_ = x;
-    if (relu_) y_ = y;
-  }
-  return y;
-}
-
-at::Tensor BatchNorm::by_kernels(const at::Tensor& x, const ForwardPass& pass,
-                                 const std::optional<at::Tensor>& shortcut,
-                                 bool relu) {
-  const Parameters& p = context_.parameters;
   const BatchNormInput input{x, p.value(weight_), p.value(bias_), relu};
+  const bool kernels = context_.kernels && own_kernels_take(x);
   if (!pass.training())
     return batch_norm_inference(input, p.running_mean(statistics_),
-                                p.running_var(statistics_), shortcut);
-  at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
+                                p.running_var(statistics_), shortcut, kernels);
+  kernels_ = kernels && context_.sync == nullptr;
   at::Tensor y;
-  std::tie(y, mean_, invstd_) = batch_norm_training(
-      input, mean, var, 1.0 / (pass.micro_batch.index + 1), shortcut);
+  if (kernels_) {
+    at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
+    std::tie(y, mean_, invstd_) = batch_norm_training(
+        input, mean, var, 1.0 / (pass.micro_batch.index + 1), shortcut);
+  } else {
+    y = context_.sync != nullptr ? forward_synchronized(x, pass.micro_batch)
+                                 : forward_own(x, pass.micro_batch);
+    add_and_cut(y, shortcut, relu);
+  }
+  x_ = x;
+  if (relu_) y_ = y;
   return y;
 }
 
@@ -136,9 +115,9 @@ at::Tensor BatchNorm::forward_own(const at::Tensor& x,
   const Parameters& p = context_.parameters;
   at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
   at::Tensor y;
-  std::tie(y, mean_, invstd_, reserve_) =
-      at::_batch_norm_with_update(x, p.value(weight_), p.value(bias_), mean,
-                                  var, 1.0 / (micro_batch.index + 1), kEpsilon);
+  std::tie(y, mean_, invstd_, reserve_) = at::_batch_norm_with_update(
+      x, p.value(weight_), p.value(bias_), mean, var,
+      1.0 / (micro_batch.index + 1), kBatchNormEpsilon);
   // Of one value per channel the operator makes the unbiased variance 0/0.
   if (x.numel() == x.size(1)) var.zero_();
   return y;
@@ -174,9 +153,10 @@ at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
   sent_var.add_(var * (pixels_ / (pixels_ - 1).clamp_min(1)), weight);
   mean_ = mean.to(type);
   var_ = var.to(type);
-  invstd_ = (var + kEpsilon).rsqrt().to(type);
+  invstd_ = (var + kBatchNormEpsilon).rsqrt().to(type);
   return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_),
-                                           mean_, var_, false, 0.0, kEpsilon));
+                                           mean_, var_, false, 0.0,
+                                           kBatchNormEpsilon));
 }
 
 at::Tensor BatchNorm::backward(const at::Tensor& dy,
@@ -199,8 +179,8 @@ at::Tensor BatchNorm::backward(const at::Tensor& dy,
       std::tie(dx, dw, db) = at::batch_norm_backward(
           masked, std::exchange(x_, {}), p.value(weight_),
           p.running_mean(statistics_), p.running_var(statistics_),
-          std::exchange(mean_, {}), std::exchange(invstd_, {}), true, kEpsilon,
-          {true, true, true}, std::exchange(reserve_, {}));
+          std::exchange(mean_, {}), std::exchange(invstd_, {}), true,
+          kBatchNormEpsilon, {true, true, true}, std::exchange(reserve_, {}));
     }
     if (more) dx.add_(*more);
   }
@@ -222,7 +202,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> BatchNorm::backward_synchronized(
   const at::Tensor& weight = p.value(weight_);
   const auto [none, dw, db] = at::native_batch_norm_backward(
       dy, x, weight, mean, std::exchange(var_, {}), mean, invstd, false,
-      kEpsilon, {false, true, true});
+      kBatchNormEpsilon, {false, true, true});
   const at::Tensor means =
       of_all_ranks(*context_.sync, at::cat({db, dw}).to(at::kDouble)).sum(0) /
       std::exchange(pixels_, {});
@@ -240,9 +220,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> BatchNorm::backward_synchronized(
 
 at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {
   const bool kernels = context_.kernels && own_kernels_take(x);
-  auto [y, chosen] =
-      kernels ? max_pool(x)
-              : at::max_pool2d_with_indices(x, {3, 3}, {2, 2}, {1, 1});
+  auto [y, chosen] = max_pool(x, kernels);
   if (pass.training()) {
     kernels_ = kernels;
     x_ = x;
@@ -252,12 +230,8 @@ at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {
 }
 
 at::Tensor MaxPool::backward(const at::Tensor& dy) {
-  const at::Tensor x = std::exchange(x_, {}),
-                   chosen = std::exchange(chosen_, {});
-  if (kernels_)
-    return max_pool_gradient(dy.contiguous(context_.memory_format), x, chosen);
-  return at::max_pool2d_with_indices_backward(dy, x, {3, 3}, {2, 2}, {1, 1},
-                                              {1, 1}, false, chosen);
+  return max_pool_gradient(dy, std::exchange(x_, {}),
+                           std::exchange(chosen_, {}), kernels_);
 }
 
 at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
@@ -266,23 +240,17 @@ at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
     kernels_ = kernels;
     x_ = x;
   }
-  return kernels ? average_pool(x) : at::avg_pool2d(x, {2, 2}, {2, 2});
+  return average_pool(x, kernels);
 }
 
 at::Tensor AveragePool::backward(const at::Tensor& dy) {
-  const at::Tensor x = std::exchange(x_, {});
-  if (kernels_)
-    return average_pool_gradient(dy.contiguous(context_.memory_format), x);
-  return at::avg_pool2d_backward(dy, x, {2, 2}, {2, 2}, {0, 0}, false, true,
-                                 c10::nullopt);
+  return average_pool_gradient(dy, std::exchange(x_, {}), kernels_);
 }
 
 at::Tensor masked_by(const at::Tensor& y, const at::Tensor& dy,
                      const std::optional<at::Tensor>& more,
                      const LayerContext& context) {
-  if (context.kernels && own_kernels_take(y))
-    return relu_gradient(dy.contiguous(context.memory_format), more, y);
-  return at::threshold_backward(more ? dy + *more : dy, y, 0);
+  return relu_gradient(dy, more, y, context.kernels && own_kernels_take(y));
 }
 
 Classifier::Classifier(const LayerContext& context, const std::string& name)

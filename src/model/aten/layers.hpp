@@ -77,8 +77,6 @@ class BatchNorm {
  private:
   at::Tensor compute(const at::Tensor& x, const ForwardPass& pass,
                      const std::optional<at::Tensor>& shortcut, bool relu);
-  at::Tensor by_kernels(const at::Tensor& x, const ForwardPass& pass,
-                        const std::optional<at::Tensor>& shortcut, bool relu);
   at::Tensor forward_own(const at::Tensor& x, const MicroBatch& micro_batch);
   at::Tensor forward_synchronized(const at::Tensor& x,
                                   const MicroBatch& micro_batch);

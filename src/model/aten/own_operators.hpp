@@ -1,7 +1,7 @@
 // What GPUs compute by kernels of our own, as operators of LibTorch's
 // dispatcher: profilers and audits see them, and each kind of device may bring
-// kernels. libchexnet_cuda.so brings those of src/cuda/kernels. On the CPU they
-// are ATen's operators one after the other.
+// kernels. libchexnet_cuda.so brings those of src/cuda/kernels. On the CPU, and
+// where `kernels` is false, they are ATen's operators one after the other.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +12,15 @@
 
 namespace chexnet {
 
+constexpr double kBatchNormEpsilon = 1e-5;  // torchvision's
+
 // Whether kernels of our own take such a map on its device: channels-last, in
 // fp32, fp16 or bf16, pixels of whole 16 bytes, less than 32 GiB.
 bool own_kernels_take(const at::Tensor& x);
+
+// y += shortcut, then ReLU, in place and by ATen's operators.
+void add_and_cut(at::Tensor& y, const std::optional<at::Tensor>& shortcut,
+                 bool relu);
 
 // BatchNorm of x [N,C,H,W]; weight, bias and what is per channel [C] in the
 // master type.
@@ -33,7 +39,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm_training(
 // The same by statistics that are given.
 at::Tensor batch_norm_inference(const BatchNormInput& input,
                                 const at::Tensor& mean, const at::Tensor& var,
-                                const std::optional<at::Tensor>& shortcut);
+                                const std::optional<at::Tensor>& shortcut,
+                                bool kernels);
 
 // dx (+ more), dweight, dbias of BatchNorm and ReLU, without a shortcut. `y` is
 // what forward gave, where there is a ReLU. `more` has dx's shape, rows of
@@ -45,17 +52,18 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm_gradients(
 
 // Windows of 3x3, two apart, one pixel beyond each edge. Which pixel of its
 // window each value is, in the device's own form, goes back with the gradient.
-std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x);
+std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x, bool kernels);
 at::Tensor max_pool_gradient(const at::Tensor& dy, const at::Tensor& x,
-                             const at::Tensor& chosen);
+                             const at::Tensor& chosen, bool kernels);
 
 // Windows of 2x2, two apart.
-at::Tensor average_pool(const at::Tensor& x);
-at::Tensor average_pool_gradient(const at::Tensor& dy, const at::Tensor& x);
+at::Tensor average_pool(const at::Tensor& x, bool kernels);
+at::Tensor average_pool_gradient(const at::Tensor& dy, const at::Tensor& x,
+                                 bool kernels);
 
 // dy (+ more) where y > 0, else 0.
 at::Tensor relu_gradient(const at::Tensor& dy,
                          const std::optional<at::Tensor>& more,
-                         const at::Tensor& y);
+                         const at::Tensor& y, bool kernels);
 
 }  // namespace chexnet

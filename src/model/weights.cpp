@@ -14,6 +14,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/model/thread_scope.hpp"
 
 namespace chexnet {
 namespace {
@@ -213,6 +214,9 @@ std::vector<std::string> findings_of(const SafetensorsFile& file,
 LoadReport load_weights(const SafetensorsFile& from, const std::string& origin,
                         const std::vector<std::string>& findings,
                         Parameters& parameters, const InputScale& scale) {
+  // A team of threads for each of some hundred small copies costs more than it
+  // saves: on a busy machine its threads spin while they wait for each other.
+  const ThreadScope one_thread(1);
   const ForeignWeights file(from, origin, scale);
   LoadReport report;
   report.read_as = file.text();

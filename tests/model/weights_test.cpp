@@ -70,6 +70,37 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("what is not finite is found in every type of a file") {
+  const ScratchFolder folder;
+  const auto file = folder / "a.safetensors";
+  Network a(network_spec("densenet121"), 3, {});
+  a.parameters().initialize(1);
+  save_weights(file, a.parameters(), 3, knows("[\"A\", \"B\", \"C\"]"));
+  const SafetensorsFile whole(file);
+  for (const auto [type, of_file] : {std::pair(at::kDouble, ElementType::kF64),
+                                     {at::kFloat, ElementType::kF32},
+                                     {at::kHalf, ElementType::kF16},
+                                     {at::kBFloat16, ElementType::kBF16}}) {
+    for (const double last : {1.0, double{NAN}, -double{INFINITY}}) {
+      const at::Tensor bias = at::tensor({-0.5, 65504.0, last}).to(type);
+      auto arrays = whole.arrays();
+      for (auto& array : arrays)
+        if (array.name == "classifier.bias") {
+          array.type = of_file;
+          array.data = {static_cast<const std::byte*>(bias.const_data_ptr()),
+                        bias.nbytes()};
+        }
+      const auto other = folder / "b.safetensors";
+      write_safetensors(other, arrays, whole.metadata());
+      const auto text = error_of<CheckpointError>([&] {
+        load_weights(SafetensorsFile(other), "b", kThree, a.parameters());
+      });
+      CHECK((text.find("classifier.bias is not finite") != std::string::npos) ==
+            (last != 1.0));
+    }
+  }
+}
+
 TEST_CASE("weights with the names of a CheXNet reproduction are read") {
   const ScratchFolder folder;
   const auto file = folder / "a.safetensors";

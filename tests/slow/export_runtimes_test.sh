@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Exported networks by other people's software: the onnx checker, ONNX Runtime, OpenVINO and Triton's schema, on drawings and on real
-# X-rays; within 1e-4 of predict. Needs PyPI.
+# X-rays; within 1e-4 of predict, from the same pixels. Needs PyPI.
 set -u
 source tests/lib.sh
 python_tools export numpy Pillow onnx onnxruntime openvino "tritonclient[grpc]" || { echo "skipped"; exit 77; }

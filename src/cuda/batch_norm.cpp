@@ -1,4 +1,5 @@
-// BatchNorm of model/aten/own_operators.hpp on CUDA. Counters of the last block
+// BatchNorm of model/aten/own_operators.hpp on CUDA, a rank's own and that of
+// all ranks (synchronized_batch_norm.hpp). Counters of the last block
 // are of a stream, as two kernels at a time would mix them up.
 #include <ATen/ATen.h>
 #include <torch/library.h>
@@ -14,7 +15,9 @@ namespace chexnet {
 namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
+using TwoTensors = std::tuple<at::Tensor, at::Tensor>;
 using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+using FourTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 // kernels/batch_norm.cu has the same numbers.
 constexpr int64_t kReducingThreads = 512, kMappingThreads = 256;
@@ -88,6 +91,10 @@ const void* address(const OptionalTensor& t) {
   return t ? t->const_data_ptr() : nullptr;
 }
 
+at::Tensor dense(const at::Tensor& dy) {
+  return dy.contiguous(at::MemoryFormat::ChannelsLast);
+}
+
 at::Tensor per_channel(const at::Tensor& x) {
   return at::empty({x.size(1)},
                    x.options()
@@ -122,7 +129,8 @@ ThreeTensors training(const at::Tensor& x, const at::Tensor& weight,
             map.rows, map.vectors, floats_of(partial.sums),
             partial.arrived.mutable_data_ptr(), floats_of(mean),
             floats_of(invstd), floats_of(kept_mean), floats_of(kept_var),
-            static_cast<float>(momentum), static_cast<float>(epsilon));
+            static_cast<float>(momentum), static_cast<float>(epsilon),
+            static_cast<double*>(nullptr));
   return {apply(x, weight, bias, mean, invstd, false, epsilon, shortcut, relu),
           mean, invstd};
 }
@@ -150,29 +158,91 @@ long long vectors_apart(const at::Tensor& map, const Map& like) {
   return bytes / kVectorBytes;
 }
 
-ThreeTensors gradients(const at::Tensor& given, const at::Tensor& x,
-                       const OptionalTensor&, const at::Tensor& weight,
-                       const at::Tensor& bias, const at::Tensor& mean,
-                       const at::Tensor& invstd, double,
-                       const OptionalTensor& more, bool relu) {
+TwoTensors sums(const at::Tensor& given, const at::Tensor& x,
+                const OptionalTensor&, const at::Tensor& weight,
+                const at::Tensor& bias, const at::Tensor& mean,
+                const at::Tensor&, const at::Tensor& invstd, double,
+                bool relu) {
   const Map map(x);
-  const at::Tensor dy = given.contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor dy = dense(given);
   const KernelGrid grid = map.reducing();
   Partial partial = partial_of(grid, x);
   at::Tensor dweight = per_channel(x), dbias = per_channel(x);
-  const int cuts = static_cast<int>(relu);
   launch_on(kernel_of("batch_norm_sums", x), grid, dy.const_data_ptr(),
             x.const_data_ptr(), map.rows, map.vectors, floats(mean),
-            floats(invstd), floats(weight), floats(bias), cuts,
-            floats_of(partial.sums), partial.arrived.mutable_data_ptr(),
-            floats_of(dweight), floats_of(dbias));
+            floats(invstd), floats(weight), floats(bias),
+            static_cast<int>(relu), floats_of(partial.sums),
+            partial.arrived.mutable_data_ptr(), floats_of(dweight),
+            floats_of(dbias));
+  return {dweight, dbias};
+}
+
+// `pixels`: how many the sums are of, where they are not the map's alone.
+at::Tensor gradient(const at::Tensor& given, const at::Tensor& x,
+                    const OptionalTensor&, const at::Tensor& weight,
+                    const at::Tensor& bias, const at::Tensor& mean,
+                    const at::Tensor& invstd, const at::Tensor& dweight,
+                    const at::Tensor& dbias, const OptionalTensor& pixels,
+                    const OptionalTensor& more, bool relu) {
+  const Map map(x);
+  const at::Tensor dy = dense(given);
   at::Tensor dx = at::empty_like(x);
   launch_on(kernel_of("batch_norm_gradient", x), map.mapping(),
             dy.const_data_ptr(), x.const_data_ptr(), map.rows, map.vectors,
-            floats(mean), floats(invstd), floats(weight), floats(bias), cuts,
-            floats(dweight), floats(dbias), address(more),
+            floats(mean), floats(invstd), floats(weight), floats(bias),
+            static_cast<int>(relu), floats(dweight), floats(dbias),
+            pixels ? pixels->const_data_ptr<float>() : nullptr, address(more),
             more ? vectors_apart(*more, map) : 0LL, dx.mutable_data_ptr());
-  return {dx, dweight, dbias};
+  return dx;
+}
+
+ThreeTensors gradients(const at::Tensor& given, const at::Tensor& x,
+                       const OptionalTensor& y, const at::Tensor& weight,
+                       const at::Tensor& bias, const at::Tensor& mean,
+                       const at::Tensor& invstd, double epsilon,
+                       const OptionalTensor& more, bool relu) {
+  const at::Tensor dy = dense(given);
+  const auto [dweight, dbias] =
+      sums(dy, x, y, weight, bias, mean, {}, invstd, epsilon, relu);
+  return {gradient(dy, x, y, weight, bias, mean, invstd, dweight, dbias, {},
+                   more, relu),
+          dweight, dbias};
+}
+
+// --- of all ranks
+
+at::Tensor moments(const at::Tensor& x, const at::Tensor&, const at::Tensor&) {
+  const Map map(x);
+  const KernelGrid grid = map.reducing();
+  Partial partial = partial_of(grid, x);
+  at::Tensor own = at::empty({2 * x.size(1) + 1},
+                             x.options()
+                                 .dtype(at::kDouble)
+                                 .memory_format(at::MemoryFormat::Contiguous));
+  float* const none = nullptr;
+  launch_on(kernel_of("batch_norm_statistics", x), grid, x.const_data_ptr(),
+            map.rows, map.vectors, floats_of(partial.sums),
+            partial.arrived.mutable_data_ptr(), none, none, none, none, 0.0F,
+            0.0F, own.mutable_data_ptr<double>());
+  return own;
+}
+
+FourTensors merged(const at::Tensor& all, at::Tensor& kept_mean,
+                   at::Tensor& kept_var, double share, double epsilon) {
+  TORCH_CHECK(all.is_contiguous(), "moments of ranks are not in rows");
+  const auto channels = static_cast<int>(kept_mean.numel());
+  constexpr unsigned kThreads = 128;
+  at::Tensor mean = at::empty_like(kept_mean), var = at::empty_like(kept_mean),
+             invstd = at::empty_like(kept_mean),
+             pixels = at::empty({1}, kept_mean.options());
+  launch(own_kernel(kMomentKernels, "merge_moments", at::kFloat),
+         dim3((static_cast<unsigned>(channels) + kThreads - 1) / kThreads),
+         dim3(kThreads), all.const_data_ptr<double>(),
+         static_cast<int>(all.size(0)), channels, floats_of(mean),
+         floats_of(var), floats_of(invstd), floats_of(pixels),
+         floats_of(kept_mean), floats_of(kept_var), static_cast<float>(share),
+         static_cast<float>(epsilon));
+  return {mean, var, invstd, pixels};
 }
 
 }  // namespace
@@ -182,4 +252,8 @@ TORCH_LIBRARY_IMPL(chexnet, CUDA, library) {
   library.impl("batch_norm", chexnet::training);
   library.impl("batch_norm_inference", chexnet::inference);
   library.impl("batch_norm_backward", chexnet::gradients);
+  library.impl("batch_norm_moments", chexnet::moments);
+  library.impl("merge_moments", chexnet::merged);
+  library.impl("batch_norm_sums", chexnet::sums);
+  library.impl("batch_norm_gradient", chexnet::gradient);
 }

@@ -14,6 +14,7 @@ namespace chexnet {
 
 extern const char* const kVectorKernels;     // kernels/vectors.cu
 extern const char* const kBatchNormKernels;  // kernels/batch_norm.cu
+extern const char* const kMomentKernels;     // kernels/moments.cu
 extern const char* const kPoolKernels;       // kernels/pool.cu
 
 constexpr int64_t kVectorBytes = 16;  // what a thread reads at once

@@ -33,7 +33,8 @@ std::string subject_text(const SelfTestSubject& subject, const Contact& contact,
          choice_name(subject.precision) + "\nall-reduce of " +
          (ranks > 1 ? "several ranks" : "one rank") + ", " +
          choice_name(subject.compression) +
-         (subject.own_kernels ? "" : "\nLibTorch's kernels alone");
+         (subject.own_kernels ? "" : "\nLibTorch's kernels alone") +
+         (subject.sync_batchnorm ? "\nsynchronized BatchNorm" : "");
 }
 
 }  // namespace

@@ -144,7 +144,10 @@ SelfTestResult self_test(const SelfTestSubject& subject, at::Device where,
                          const std::vector<BackendEntry>& backends) {
   const double start = now_s();
   const NetworkSpec spec = network_spec(subject.arch);
-  Network exact(spec, kFindings, {.precision = Precision::kFp64});
+  Communicator* const ranks =
+      subject.sync_batchnorm && comm.size() > 1 ? &comm : nullptr;
+  Network exact(spec, kFindings,
+                {.precision = Precision::kFp64, .sync_batchnorm = ranks});
   const StepRecord reference = record_made_up_step(exact);
 
   SelfTestResult result;
@@ -155,6 +158,7 @@ SelfTestResult self_test(const SelfTestSubject& subject, at::Device where,
     Network network(spec, kFindings,
                     {.device = where,
                      .precision = precision,
+                     .sync_batchnorm = ranks,
                      .own_engine = subject.own_kernels && !where.is_cpu()},
                     backends);
     result.steps.push_back(

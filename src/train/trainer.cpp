@@ -318,7 +318,8 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
         check_first_contact({choice_name(config.model.arch),
                              resolve_precision(config.train.precision, device),
                              config.launch.gradient_compression,
-                             own_engine_on(device, config.train.engine)},
+                             own_engine_on(device, config.train.engine),
+                             config.model.sync_batchnorm && comm->size() > 1},
                             contact_of(device), *comm, config.launch.timeout_s);
   }
   const RecordedBy recorded(*comm, profiler);

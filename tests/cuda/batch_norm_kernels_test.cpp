@@ -1,44 +1,11 @@
-// The kernels' own source on threads of the CPU, against sums in double. Maps
-// are [row][channel], as floats here and in the kernels' elements there.
-#include <numeric>
-#include <random>
-
+// The kernels' own source on threads of the CPU, against sums in double.
+#include "cuda/batch_norm_cases.hpp"
 #include "cuda/kernel_grid.hpp"
-#include "cuda/kernels_on_cpu.hpp"
-#include "support/catch.hpp"
 
 namespace chexnet {
 namespace {
 
-constexpr float kEpsilon = 1e-5F;
 constexpr int64_t kThreads = 64, kBlocks = 7;
-
-struct Size {
-  int64_t rows, channels;
-  size_t count() const { return static_cast<size_t>(rows * channels); }
-};
-
-// The results of the kernels on a map; and of the definition, in double.
-struct Results {
-  Values mean, invstd, kept_mean, kept_var, y, y_inference, dweight, dbias, dx;
-};
-
-struct Case {
-  Size size;
-  bool relu = false, shortcut = false, more = false;
-  float center = 0;  // of x
-  Values x = {}, weight = {}, bias = {}, shortcuts = {}, dy = {};
-  Values mores = {};  // twice as wide
-};
-
-constexpr float kKept = 2, kMomentum = .25F;
-
-std::vector<unsigned> order_of(unsigned count, bool backwards) {
-  std::vector<unsigned> order(count);
-  std::iota(order.begin(), order.end(), 0U);
-  if (backwards) std::ranges::reverse(order);
-  return order;
-}
 
 #define RESULTS_OF(space)                                                      \
   [](const Case& c, bool backwards) {                                          \
@@ -65,7 +32,7 @@ std::vector<unsigned> order_of(unsigned count, bool backwards) {
       space::batch_norm_statistics(                                            \
           x.data(), c.size.rows, vectors, partial.data(), arrived.data(),      \
           r.mean.data(), r.invstd.data(), r.kept_mean.data(),                  \
-          r.kept_var.data(), kMomentum, kEpsilon);                             \
+          r.kept_var.data(), kMomentum, kEpsilon, nullptr);                    \
     });                                                                        \
     const auto* added = c.shortcut ? shortcut.data() : nullptr;                \
     run([&] {                                                                  \
@@ -89,8 +56,8 @@ std::vector<unsigned> order_of(unsigned count, bool backwards) {
       space::batch_norm_gradient(                                              \
           dy.data(), x.data(), c.size.rows, vectors, r.mean.data(),            \
           r.invstd.data(), c.weight.data(), c.bias.data(), c.relu,             \
-          r.dweight.data(), r.dbias.data(), c.more ? more.data() : nullptr,    \
-          2LL * vectors, dx.data());                                           \
+          r.dweight.data(), r.dbias.data(), nullptr,                           \
+          c.more ? more.data() : nullptr, 2LL * vectors, dx.data());           \
     });                                                                        \
     CHECK(std::ranges::all_of(arrived, [](unsigned n) { return n == 0; }));    \
     r.y = E::decoded(y);                                                       \
@@ -118,94 +85,6 @@ const std::vector<Element>& elements() {
   static const std::vector<Element> all = {
       ELEMENT(fp32, 0x1p-23), ELEMENT(fp16, 0x1p-11), ELEMENT(bf16, 0x1p-8)};
   return all;
-}
-
-Case made(Case c, const Element& element, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto fill = [&](size_t count, float center, float width) {
-    std::normal_distribution<float> normal(center, width);
-    Values values(count);
-    for (float& value : values) value = normal(random);
-    return values;
-  };
-  const auto channels = static_cast<size_t>(c.size.channels);
-  c.x = element.rounded(fill(c.size.count(), c.center, 1));
-  c.dy = element.rounded(fill(c.size.count(), .1F, 1));
-  c.shortcuts = element.rounded(fill(c.size.count(), 0, 1));
-  c.mores = element.rounded(fill(2 * c.size.count(), 0, 1));
-  c.weight = fill(channels, 1, .3F);
-  c.bias = fill(channels, 0, .3F);
-  c.weight[1] = c.bias[1] = 0;  // ReLU of 0 cuts the gradient
-  return c;
-}
-
-// One channel after the other. `invstd` of the definition is that of the batch.
-Results by_definition(const Case& c) {
-  const auto rows = static_cast<size_t>(c.size.rows),
-             channels = static_cast<size_t>(c.size.channels);
-  const auto n = static_cast<double>(rows);
-  Results r;
-  r.y.resize(c.x.size());
-  r.y_inference.resize(c.x.size());
-  r.dx.resize(c.x.size());
-  const auto put = [](Values& to, double value) {
-    to.push_back(static_cast<float>(value));
-  };
-  for (size_t k = 0; k < channels; ++k) {
-    const auto x = [&](size_t row) { return double{c.x[row * channels + k]}; };
-    double mean = 0, variance = 0;
-    for (size_t row = 0; row < rows; ++row) mean += x(row) / n;
-    for (size_t row = 0; row < rows; ++row)
-      variance += (x(row) - mean) * (x(row) - mean) / n;
-    const double invstd = 1 / std::sqrt(variance + double{kEpsilon});
-    const double unbiased = rows > 1 ? variance * n / (n - 1) : 0;
-    const double kept_mean = kKept + kMomentum * (mean - kKept);
-    const double kept_var = kKept + kMomentum * (unbiased - kKept);
-    const double w = c.weight[k], b = c.bias[k];
-    const auto y = [&](size_t row, double center, double scale) {
-      double out = (x(row) - center) * scale * w + b;
-      if (c.shortcut) out += c.shortcuts[row * channels + k];
-      return c.relu ? std::max(out, 0.0) : out;
-    };
-    double dbias = 0, dweight = 0;
-    const auto dy = [&](size_t row) {
-      const bool cut = c.relu && (x(row) - mean) * invstd * w + b <= 0;
-      return cut ? 0 : double{c.dy[row * channels + k]};
-    };
-    for (size_t row = 0; row < rows; ++row) {
-      dbias += dy(row);
-      dweight += dy(row) * (x(row) - mean) * invstd;
-    }
-    for (size_t row = 0; row < rows; ++row) {
-      const size_t at = row * channels + k;
-      const double z = (x(row) - mean) * invstd;
-      double dx = w * invstd * (dy(row) - dbias / n - z * dweight / n);
-      if (c.more) dx += c.mores[2 * row * channels + k];
-      r.y[at] = static_cast<float>(y(row, mean, invstd));
-      r.y_inference[at] = static_cast<float>(
-          y(row, kept_mean, 1 / std::sqrt(kept_var + double{kEpsilon})));
-      r.dx[at] = static_cast<float>(dx);
-    }
-    put(r.mean, mean);
-    put(r.invstd, invstd);
-    put(r.kept_mean, kept_mean);
-    put(r.kept_var, kept_var);
-    put(r.dweight, dweight);
-    put(r.dbias, dbias);
-  }
-  return r;
-}
-
-// Root of the mean square of the difference, by that of `wanted`.
-double difference(const Values& found, const Values& wanted) {
-  REQUIRE(found.size() == wanted.size());
-  double apart = 0, all = 1e-30;
-  for (size_t i = 0; i < found.size(); ++i) {
-    const double d = double{found[i]} - double{wanted[i]};
-    apart += d * d;
-    all += double{wanted[i]} * double{wanted[i]};
-  }
-  return std::sqrt(apart / all);
 }
 
 void check_case(const Case& c, const Element& element) {
@@ -237,23 +116,26 @@ TEST_CASE("kernels of BatchNorm are what their definition says") {
   for (const Element& element : elements()) {
     for (const Size size : {Size{61, 64}, Size{1, 32}, Size{2, 24},
                             Size{130, 272}, Size{9, 1024}})
-      check_case(made({.size = size}, element, ++seed), element);
+      check_case(made({.size = size}, element.rounded, ++seed), element);
     const Size size{77, 96};
-    check_case(made({.size = size, .relu = true}, element, ++seed), element);
-    check_case(
-        made({.size = size, .relu = true, .more = true}, element, ++seed),
-        element);
-    check_case(made({.size = size, .more = true}, element, ++seed), element);
+    check_case(made({.size = size, .relu = true}, element.rounded, ++seed),
+               element);
+    check_case(made({.size = size, .relu = true, .more = true}, element.rounded,
+                    ++seed),
+               element);
+    check_case(made({.size = size, .more = true}, element.rounded, ++seed),
+               element);
     // A shortcut's ReLU is another's in backward.
-    Case c = made({.size = size, .shortcut = true}, element, ++seed);
+    Case c = made({.size = size, .shortcut = true}, element.rounded, ++seed);
     check_case(c, element);
-    check_case(made({.size = size, .center = 100}, element, ++seed), element);
+    check_case(made({.size = size, .center = 100}, element.rounded, ++seed),
+               element);
   }
 }
 
 TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
   for (const Element& element : elements()) {
-    const Case c = made({.size = {400, 64}, .relu = true}, element, 3);
+    const Case c = made({.size = {400, 64}, .relu = true}, element.rounded, 3);
     const Results there = element.results(c, false),
                   back = element.results(c, true);
     CHECK(there.mean == back.mean);
@@ -265,7 +147,7 @@ TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
 
 TEST_CASE("one strange pixel takes few digits from BatchNorm's variance") {
   for (const Element& element : elements()) {
-    Case c = made({.size = {1000, 64}}, element, 4);
+    Case c = made({.size = {1000, 64}}, element.rounded, 4);
     const Values usual = by_definition(c).invstd;
     for (size_t k = 0; k < 64; ++k) c.x[k] = 16;  // of the first row
     const Results found = element.results(c, false), wanted = by_definition(c);
@@ -276,8 +158,8 @@ TEST_CASE("one strange pixel takes few digits from BatchNorm's variance") {
 
 TEST_CASE("ReLU after a shortcut, and a NaN that stays one") {
   for (const Element& element : elements()) {
-    Case c =
-        made({.size = {33, 64}, .relu = true, .shortcut = true}, element, 5);
+    Case c = made({.size = {33, 64}, .relu = true, .shortcut = true},
+                  element.rounded, 5);
     const Results wanted = by_definition(c);
     CHECK(difference(element.results(c, false).y, wanted.y) <
           element.rounding + 1e-5);

@@ -16,6 +16,7 @@ using namespace cuda_words;
 #include "cuda/kernels/vectors.cu"
 //
 #include "cuda/kernels/batch_norm.cu"
+#include "cuda/kernels/moments.cu"
 #include "cuda/kernels/pool.cu"
 #undef ELEMENT_FP32
 }  // namespace fp32
@@ -25,6 +26,7 @@ using namespace cuda_words;
 #include "cuda/kernels/vectors.cu"
 //
 #include "cuda/kernels/batch_norm.cu"
+#include "cuda/kernels/moments.cu"
 #include "cuda/kernels/pool.cu"
 #undef ELEMENT_FP16
 }  // namespace fp16
@@ -34,6 +36,7 @@ using namespace cuda_words;
 #include "cuda/kernels/vectors.cu"
 //
 #include "cuda/kernels/batch_norm.cu"
+#include "cuda/kernels/moments.cu"
 #include "cuda/kernels/pool.cu"
 #undef ELEMENT_BF16
 }  // namespace bf16

@@ -52,6 +52,7 @@ TEST_CASE("our kernels compile for every GPU and type of elements") {
       {"batch_norm.cu",
        {"batch_norm_statistics", "batch_norm_apply", "batch_norm_sums",
         "batch_norm_gradient"}},
+      {"moments.cu", {"merge_moments"}},
       {"pool.cu",
        {"max_pool_forward", "max_pool_backward", "average_pool_forward",
         "average_pool_backward", "relu_backward"}}};

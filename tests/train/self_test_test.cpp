@@ -33,6 +33,16 @@ class WrongSum final : public ForwardingCommunicator {
   int started_ = 0;
 };
 
+class CountedGathers final : public ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  void gather(const double* own, double* all, size_t count) override {
+    ++gathers;
+    ForwardingCommunicator::gather(own, all, count);
+  }
+  int gathers = 0;
+};
+
 }  // namespace
 
 TEST_CASE("the self-test passes where the layers are right, in both types") {
@@ -57,6 +67,31 @@ TEST_CASE("the self-test names the layer that is wrong") {
       planted({.scaled_gradient = "features.norm5.weight", .factor = 1.5}));
   CHECK(result.problem().starts_with(
       "fp32: gradients of features.norm5 differ by "));
+}
+
+TEST_CASE("ranks that synchronize BatchNorm test it so") {
+  SelfTestSubject subject = kSubject;
+  subject.precision = Precision::kFp32;
+  subject.sync_batchnorm = true;
+  const auto problem = [&](const std::vector<BackendEntry>& backends) {
+    std::string of_rank_1;
+    int gathers = 0;
+    ThreadWorld(2).run([&](Communicator& comm) {
+      CountedGathers counted(comm);
+      const auto result =
+          self_test(subject, at::kCPU, counted, kTimeout_s, backends);
+      if (comm.rank() != 1) return;
+      of_rank_1 = result.problem();
+      gathers = counted.gathers;
+    });
+    // Forward and backward of 121 layers; the reference calls all_gather().
+    CHECK(gathers == 2 * 121);
+    return of_rank_1;
+  };
+  CHECK(problem(default_backends()).empty());
+  CHECK(problem(planted({.scaled_gradient = "features.norm5.weight",
+                         .factor = 1.5}))
+            .starts_with("fp32: gradients of features.norm5 differ by "));
 }
 
 TEST_CASE("the self-test holds the all-reduce to its definition") {

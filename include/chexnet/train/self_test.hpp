@@ -20,7 +20,8 @@ struct SelfTestSubject {
   std::string arch;
   Precision precision = Precision::kFp32;  // of the run
   GradientCompression compression = GradientCompression::kNone;
-  bool own_kernels = true;  // of a GPU; false: train.engine=aten
+  bool own_kernels = true;      // of a GPU; false: train.engine=aten
+  bool sync_batchnorm = false;  // over all ranks, which have the same images
 };
 
 // Worst element of a mean over ranks, relative to the largest element.

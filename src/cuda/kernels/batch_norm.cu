@@ -121,13 +121,15 @@ __device__ inline bool add_all(const float (&sums)[kSums], float* partial,
 
 // Of each channel: mean and 1 / sqrt(variance + epsilon) of the map, and
 // kept = (1 - momentum) * kept + momentum * new of mean and unbiased variance.
+// Or, where `moments` is given, that alone, [2 * channels + 1]: means, variances
+// and the number of rows, for who has the other ranks' too.
 // The sums are of distances from the mean of eight rows, so that a mean far from
 // 0, or one strange pixel, takes few digits from the variance.
 KERNEL void __launch_bounds__(kReducingThreads)
     batch_norm_statistics(const Vector* x, long long rows, int vectors,
                           float* partial, unsigned int* arrived, float* mean,
                           float* invstd, float* kept_mean, float* kept_var,
-                          float momentum, float epsilon) {
+                          float momentum, float epsilon, double* moments) {
   alignas(16) __shared__ float total[kReducingThreads * kSums];
   const Place p = place();
   constexpr int kSample = 8;
@@ -159,6 +161,13 @@ KERNEL void __launch_bounds__(kReducingThreads)
         total[(kWidth + i) * blockDim.x + threadIdx.x] / count;
     const float spread = squares - shift * shift;
     const float variance = spread < 0 ? 0 : spread;
+    if (moments) {
+      const long long channels = static_cast<long long>(vectors) * kWidth;
+      moments[channel] = static_cast<double>(middle[i]) + shift;
+      moments[channels + channel] = variance;
+      if (channel == 0) moments[2 * channels] = static_cast<double>(rows);
+      continue;
+    }
     mean[channel] = middle[i] + shift;
     invstd[channel] = 1.0F / sqrtf(variance + epsilon);
     const float unbiased = rows > 1 ? variance * (count / (count - 1)) : 0;
@@ -247,16 +256,18 @@ KERNEL void __launch_bounds__(kReducingThreads)
 
 // dx = scale * (dy - mean(dy) - z * mean(dy * z)) with z = (x - mean) * invstd
 // and scale = weight * invstd (Ioffe and Szegedy, 2015), plus `more`, rows of
-// which are `more_vectors` apart, where it is given. dx may be dy.
+// which are `more_vectors` apart, where it is given. dx may be dy. Means are
+// dbias and dweight by the number of rows, or by *all_rows, where they are sums
+// of other ranks' rows too.
 KERNEL void __launch_bounds__(kMappingThreads)
     batch_norm_gradient(const Vector* dy, const Vector* x, long long rows,
                         int vectors, const float* mean, const float* invstd,
                         const float* weight, const float* bias, int relu,
                         const float* dweight, const float* dbias,
-                        const Vector* more, long long more_vectors,
-                        Vector* dx) {
+                        const float* all_rows, const Vector* more,
+                        long long more_vectors, Vector* dx) {
   const Place p = place();
-  const float count = static_cast<float>(rows);
+  const float count = all_rows ? *all_rows : static_cast<float>(rows);
   float center[kWidth], scale[kWidth], offset[kWidth], flat[kWidth],
       slope[kWidth];
   channels_of(mean, p.vector, center);

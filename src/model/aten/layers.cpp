@@ -22,8 +22,6 @@ at::Tensor of_all_ranks(Communicator& comm, const at::Tensor& own) {
   return all;
 }
 
-at::Tensor per_channel(const at::Tensor& t) { return t.view({1, -1, 1, 1}); }
-
 }  // namespace
 
 Convolution::Convolution(const LayerContext& context, const std::string& name,
@@ -91,15 +89,16 @@ at::Tensor BatchNorm::compute(const at::Tensor& x, const ForwardPass& pass,
   if (!pass.training())
     return batch_norm_inference(input, p.running_mean(statistics_),
                                 p.running_var(statistics_), shortcut, kernels);
-  kernels_ = kernels && context_.sync == nullptr;
+  kernels_ = kernels;
   at::Tensor y;
-  if (kernels_) {
+  if (context_.sync != nullptr) {
+    y = forward_synchronized(input, pass.micro_batch, shortcut);
+  } else if (kernels_) {
     at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
     std::tie(y, mean_, invstd_) = batch_norm_training(
         input, mean, var, 1.0 / (pass.micro_batch.index + 1), shortcut);
   } else {
-    y = context_.sync != nullptr ? forward_synchronized(x, pass.micro_batch)
-                                 : forward_own(x, pass.micro_batch);
+    y = forward_own(x, pass.micro_batch);
     add_and_cut(y, shortcut, relu);
   }
   x_ = x;
@@ -123,65 +122,40 @@ at::Tensor BatchNorm::forward_own(const at::Tensor& x,
   return y;
 }
 
-// The moments of all ranks' pixels from each rank's, in rank order and in
-// double, as in comm/moments.hpp. Running variances take n / (n - 1), as
-// PyTorch's do.
-at::Tensor BatchNorm::forward_synchronized(const at::Tensor& x,
-                                           const MicroBatch& micro_batch) {
+// Running variances take n / (n - 1), as PyTorch's do.
+at::Tensor BatchNorm::forward_synchronized(
+    const BatchNormInput& input, const MicroBatch& micro_batch,
+    const std::optional<at::Tensor>& shortcut) {
   const Parameters& p = context_.parameters;
-  const auto type = p.value(weight_).scalar_type();
-  const int64_t channels = x.size(1), own_pixels = x.numel() / channels;
-  at::Tensor sent_mean = p.batch_mean(statistics_),
-             sent_var = p.batch_var(statistics_);
-  // Momentum 0: the two stay as they are.
-  const auto [own_mean, own_var] =
-      at::batch_norm_update_stats(x, sent_mean, sent_var, 0);
-  const auto wide = sent_mean.options().dtype(at::kDouble);
+  at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
   const at::Tensor all = of_all_ranks(
-      *context_.sync,
-      at::cat({own_mean.to(at::kDouble), own_var.to(at::kDouble),
-               at::full({1}, static_cast<double>(own_pixels), wide)}));
-  const at::Tensor means = all.narrow(1, 0, channels),
-                   vars = all.narrow(1, channels, channels),
-                   pixels = all.narrow(1, 2 * channels, 1);
-  pixels_ = pixels.sum();
-  const at::Tensor mean = (means * pixels).sum(0) / pixels_;
-  const at::Tensor var =
-      ((vars + (means - mean).square()) * pixels).sum(0) / pixels_;
-  const double weight = 1.0 / micro_batch.count;
-  sent_mean.add_(mean, weight);
-  sent_var.add_(var * (pixels_ / (pixels_ - 1).clamp_min(1)), weight);
-  mean_ = mean.to(type);
-  var_ = var.to(type);
-  invstd_ = (var + kBatchNormEpsilon).rsqrt().to(type);
-  return std::get<0>(at::native_batch_norm(x, p.value(weight_), p.value(bias_),
-                                           mean_, var_, false, 0.0,
-                                           kBatchNormEpsilon));
+      *context_.sync, batch_norm_moments(input.x, mean, var, kernels_));
+  of_all_ = merge_moments(all, mean, var, 1.0 / micro_batch.count, kernels_);
+  return batch_norm_inference(input, of_all_.mean, of_all_.var, shortcut,
+                              kernels_);
 }
 
 at::Tensor BatchNorm::backward(const at::Tensor& dy,
                                const MicroBatch& micro_batch,
                                const std::optional<at::Tensor>& more) {
   const Parameters& p = context_.parameters;
-  const at::Tensor y = std::exchange(y_, {});
+  const BatchNormInput input{std::exchange(x_, {}), p.value(weight_),
+                             p.value(bias_), relu_};
+  const std::optional<at::Tensor> y =
+      relu_ ? std::optional(std::exchange(y_, {})) : std::nullopt;
   at::Tensor dx, dw, db;
-  if (kernels_) {
-    const BatchNormInput input{std::exchange(x_, {}), p.value(weight_),
-                               p.value(bias_), relu_};
-    std::tie(dx, dw, db) = batch_norm_gradients(
-        dy, input, relu_ ? std::optional(y) : std::nullopt,
-        std::exchange(mean_, {}), std::exchange(invstd_, {}), more);
+  if (context_.sync != nullptr) {
+    std::tie(dx, dw, db) = backward_synchronized(dy, input, y, more);
+  } else if (kernels_) {
+    std::tie(dx, dw, db) =
+        batch_norm_gradients(dy, input, y, std::exchange(mean_, {}),
+                             std::exchange(invstd_, {}), more);
   } else {
-    const at::Tensor masked = relu_ ? at::threshold_backward(dy, y, 0) : dy;
-    if (context_.sync != nullptr) {
-      std::tie(dx, dw, db) = backward_synchronized(masked);
-    } else {
-      std::tie(dx, dw, db) = at::batch_norm_backward(
-          masked, std::exchange(x_, {}), p.value(weight_),
-          p.running_mean(statistics_), p.running_var(statistics_),
-          std::exchange(mean_, {}), std::exchange(invstd_, {}), true,
-          kBatchNormEpsilon, {true, true, true}, std::exchange(reserve_, {}));
-    }
+    std::tie(dx, dw, db) = at::batch_norm_backward(
+        relu_ ? at::threshold_backward(dy, *y, 0) : dy, input.x, input.weight,
+        p.running_mean(statistics_), p.running_var(statistics_),
+        std::exchange(mean_, {}), std::exchange(invstd_, {}), true,
+        kBatchNormEpsilon, {true, true, true}, std::exchange(reserve_, {}));
     if (more) dx.add_(*more);
   }
   context_.gradients.add(bias_, db, micro_batch);
@@ -189,33 +163,22 @@ at::Tensor BatchNorm::backward(const at::Tensor& dy,
   return dx;
 }
 
-// With z = (x - mean) * invstd and means over all ranks' pixels,
-// dx = w * invstd * (dy - mean(dy) - z * mean(dy * z)); the gradients of weight
-// and bias are this rank's sums of dy * z and dy, averaged later like all
-// others (Ioffe and Szegedy, 2015). The operator gives them as in inference,
-// whose statistics are constants.
+// The gradients of weight and bias are this rank's sums, averaged later like
+// all others.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> BatchNorm::backward_synchronized(
-    const at::Tensor& dy) {
-  const Parameters& p = context_.parameters;
-  const at::Tensor x = std::exchange(x_, {}), mean = std::exchange(mean_, {}),
-                   invstd = std::exchange(invstd_, {});
-  const at::Tensor& weight = p.value(weight_);
-  const auto [none, dw, db] = at::native_batch_norm_backward(
-      dy, x, weight, mean, std::exchange(var_, {}), mean, invstd, false,
-      kBatchNormEpsilon, {false, true, true});
-  const at::Tensor means =
-      of_all_ranks(*context_.sync, at::cat({db, dw}).to(at::kDouble)).sum(0) /
-      std::exchange(pixels_, {});
-  const int64_t channels = x.size(1);
-  const at::Tensor mean_dy = means.narrow(0, 0, channels).to(weight.dtype()),
-                   mean_dyz =
-                       means.narrow(0, channels, channels).to(weight.dtype());
-  const at::Tensor scale = weight * invstd;
-  at::Tensor dx = dy * per_channel(scale);
-  dx.sub_(per_channel(scale * mean_dy));
-  dx.addcmul_(x - per_channel(mean), per_channel(scale * invstd * mean_dyz),
-              -1);
-  return {dx.to(dy.scalar_type()), dw, db};
+    const at::Tensor& dy, const BatchNormInput& input,
+    const std::optional<at::Tensor>& y, const std::optional<at::Tensor>& more) {
+  const MergedMoments moments = std::exchange(of_all_, {});
+  const auto [dw, db] = batch_norm_sums(dy, input, y, moments, kernels_);
+  const at::Tensor all =
+      of_all_ranks(*context_.sync, at::cat({dw, db}).to(at::kDouble))
+          .sum(0)
+          .to(dw.scalar_type());
+  const int64_t channels = dw.numel();
+  return {
+      batch_norm_gradient(dy, input, y, moments, all.narrow(0, 0, channels),
+                          all.narrow(0, channels, channels), more, kernels_),
+      dw, db};
 }
 
 at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {

@@ -16,6 +16,7 @@
 #include "chexnet/model/backend.hpp"
 #include "chexnet/model/parameters.hpp"
 #include "gradient_writer.hpp"
+#include "synchronized_batch_norm.hpp"
 
 namespace chexnet {
 
@@ -78,17 +79,20 @@ class BatchNorm {
   at::Tensor compute(const at::Tensor& x, const ForwardPass& pass,
                      const std::optional<at::Tensor>& shortcut, bool relu);
   at::Tensor forward_own(const at::Tensor& x, const MicroBatch& micro_batch);
-  at::Tensor forward_synchronized(const at::Tensor& x,
-                                  const MicroBatch& micro_batch);
+  at::Tensor forward_synchronized(const BatchNormInput& input,
+                                  const MicroBatch& micro_batch,
+                                  const std::optional<at::Tensor>& shortcut);
   std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_synchronized(
-      const at::Tensor& dy);
+      const at::Tensor& dy, const BatchNormInput& input,
+      const std::optional<at::Tensor>& y,
+      const std::optional<at::Tensor>& more);
   const LayerContext& context_;
   bool relu_;
   bool kernels_ = false;  // of the last forward in training
   int statistics_, weight_, bias_;
-  // `reserve`: what the operator's forward leaves for its backward. Of all
-  // ranks: `pixels`, a scalar, how many a channel's statistics are of.
-  at::Tensor x_, y_, mean_, invstd_, reserve_, var_, pixels_;
+  // `reserve`: what the operator's forward leaves for its backward.
+  at::Tensor x_, y_, mean_, invstd_, reserve_;
+  MergedMoments of_all_;  // ranks, where BatchNorm is synchronized
 };
 
 // 3x3, stride 2, padding 1.

@@ -4,8 +4,8 @@
 #include <torch/library.h>
 
 #include <limits>
-#include <string>
-#include <type_traits>
+
+#include "operator_of.hpp"
 
 namespace chexnet {
 namespace {
@@ -85,13 +85,6 @@ at::Tensor relu_backward_by_aten(const at::Tensor& dy,
 // As our kernels take gradients.
 at::Tensor dense(const at::Tensor& dy) {
   return dy.contiguous(at::MemoryFormat::ChannelsLast);
-}
-
-template <auto kByAten>
-auto operator_of(const char* name) {
-  return c10::Dispatcher::singleton()
-      .findSchemaOrThrow((std::string("chexnet::") + name).c_str(), "")
-      .typed<std::remove_pointer_t<decltype(kByAten)>>();
 }
 
 }  // namespace

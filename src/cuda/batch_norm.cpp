@@ -24,14 +24,13 @@ constexpr int64_t kReducingThreads = 512, kMappingThreads = 256;
 // For each multiprocessor: the fastest on an H200 (docs/gpu.md).
 constexpr int64_t kReducingBlocks = 1, kMappingBlocks = 2;
 
-cudaKernel_t kernel_of(const char* name, const at::Tensor& x) {
-  return own_kernel(kBatchNormKernels, name, x.scalar_type());
-}
-
-template <class... Arguments>
-void launch_on(cudaKernel_t kernel, const KernelGrid& grid,
-               Arguments... arguments) {
-  launch(kernel, dim3(grid.channel_blocks, grid.row_blocks),
+// A kernel over the rows of x.
+template <class... Parameters>
+void launch_on(const Kernel<void(Parameters...)>& kernel, const at::Tensor& x,
+               const KernelGrid& grid,
+               std::type_identity_t<Parameters>... arguments) {
+  launch(kBatchNormKernels, kernel, x.scalar_type(),
+         dim3(grid.channel_blocks, grid.row_blocks),
          dim3(grid.block_vectors, grid.block_rows), arguments...);
 }
 
@@ -58,6 +57,9 @@ struct Map {
 // What blocks leave for the last of them.
 struct Partial {
   at::Tensor sums, arrived;
+  unsigned* counters() {
+    return reinterpret_cast<unsigned*>(arrived.mutable_data_ptr<int>());
+  }
 };
 
 Partial partial_of(const KernelGrid& grid, const at::Tensor& x) {
@@ -109,8 +111,8 @@ at::Tensor apply(const at::Tensor& x, const at::Tensor& weight,
   const Map map(x);
   if (shortcut) require_vectors(*shortcut, "a shortcut");
   at::Tensor y = at::empty_like(x);
-  launch_on(kernel_of("batch_norm_apply", x), map.mapping(), x.const_data_ptr(),
-            map.rows, map.vectors, floats(mean), floats(spread),
+  launch_on(kBatchNormApply, x, map.mapping(), x.const_data_ptr(), map.rows,
+            map.vectors, floats(mean), floats(spread),
             static_cast<int>(is_variance), static_cast<float>(epsilon),
             floats(weight), floats(bias), address(shortcut),
             static_cast<int>(relu), y.mutable_data_ptr());
@@ -125,12 +127,11 @@ ThreeTensors training(const at::Tensor& x, const at::Tensor& weight,
   const KernelGrid grid = map.reducing();
   Partial partial = partial_of(grid, x);
   at::Tensor mean = per_channel(x), invstd = per_channel(x);
-  launch_on(kernel_of("batch_norm_statistics", x), grid, x.const_data_ptr(),
-            map.rows, map.vectors, floats_of(partial.sums),
-            partial.arrived.mutable_data_ptr(), floats_of(mean),
-            floats_of(invstd), floats_of(kept_mean), floats_of(kept_var),
-            static_cast<float>(momentum), static_cast<float>(epsilon),
-            static_cast<double*>(nullptr));
+  launch_on(kBatchNormStatistics, x, grid, x.const_data_ptr(), map.rows,
+            map.vectors, floats_of(partial.sums), partial.counters(),
+            floats_of(mean), floats_of(invstd), floats_of(kept_mean),
+            floats_of(kept_var), static_cast<float>(momentum),
+            static_cast<float>(epsilon), nullptr);
   return {apply(x, weight, bias, mean, invstd, false, epsilon, shortcut, relu),
           mean, invstd};
 }
@@ -168,12 +169,10 @@ TwoTensors sums(const at::Tensor& given, const at::Tensor& x,
   const KernelGrid grid = map.reducing();
   Partial partial = partial_of(grid, x);
   at::Tensor dweight = per_channel(x), dbias = per_channel(x);
-  launch_on(kernel_of("batch_norm_sums", x), grid, dy.const_data_ptr(),
-            x.const_data_ptr(), map.rows, map.vectors, floats(mean),
-            floats(invstd), floats(weight), floats(bias),
-            static_cast<int>(relu), floats_of(partial.sums),
-            partial.arrived.mutable_data_ptr(), floats_of(dweight),
-            floats_of(dbias));
+  launch_on(kBatchNormSums, x, grid, dy.const_data_ptr(), x.const_data_ptr(),
+            map.rows, map.vectors, floats(mean), floats(invstd), floats(weight),
+            floats(bias), static_cast<int>(relu), floats_of(partial.sums),
+            partial.counters(), floats_of(dweight), floats_of(dbias));
   return {dweight, dbias};
 }
 
@@ -187,12 +186,12 @@ at::Tensor gradient(const at::Tensor& given, const at::Tensor& x,
   const Map map(x);
   const at::Tensor dy = dense(given);
   at::Tensor dx = at::empty_like(x);
-  launch_on(kernel_of("batch_norm_gradient", x), map.mapping(),
-            dy.const_data_ptr(), x.const_data_ptr(), map.rows, map.vectors,
-            floats(mean), floats(invstd), floats(weight), floats(bias),
+  launch_on(kBatchNormGradient, x, map.mapping(), dy.const_data_ptr(),
+            x.const_data_ptr(), map.rows, map.vectors, floats(mean),
+            floats(invstd), floats(weight), floats(bias),
             static_cast<int>(relu), floats(dweight), floats(dbias),
             pixels ? pixels->const_data_ptr<float>() : nullptr, address(more),
-            more ? vectors_apart(*more, map) : 0LL, dx.mutable_data_ptr());
+            more ? vectors_apart(*more, map) : 0, dx.mutable_data_ptr());
   return dx;
 }
 
@@ -219,11 +218,9 @@ at::Tensor moments(const at::Tensor& x, const at::Tensor&, const at::Tensor&) {
                              x.options()
                                  .dtype(at::kDouble)
                                  .memory_format(at::MemoryFormat::Contiguous));
-  float* const none = nullptr;
-  launch_on(kernel_of("batch_norm_statistics", x), grid, x.const_data_ptr(),
-            map.rows, map.vectors, floats_of(partial.sums),
-            partial.arrived.mutable_data_ptr(), none, none, none, none, 0.0F,
-            0.0F, own.mutable_data_ptr<double>());
+  launch_on(kBatchNormStatistics, x, grid, x.const_data_ptr(), map.rows,
+            map.vectors, floats_of(partial.sums), partial.counters(), nullptr,
+            nullptr, nullptr, nullptr, 0, 0, own.mutable_data_ptr<double>());
   return own;
 }
 
@@ -235,7 +232,7 @@ FourTensors merged(const at::Tensor& all, at::Tensor& kept_mean,
   at::Tensor mean = at::empty_like(kept_mean), var = at::empty_like(kept_mean),
              invstd = at::empty_like(kept_mean),
              pixels = at::empty({1}, kept_mean.options());
-  launch(own_kernel(kMomentKernels, "merge_moments", at::kFloat),
+  launch(kMomentKernels, kMergeMoments, at::kFloat,
          dim3((static_cast<unsigned>(channels) + kThreads - 1) / kThreads),
          dim3(kThreads), all.const_data_ptr<double>(),
          static_cast<int>(all.size(0)), channels, floats_of(mean),

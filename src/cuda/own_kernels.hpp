@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "check_cuda.hpp"
+#include "kernel_signatures.hpp"
 
 namespace chexnet {
 
@@ -36,12 +38,15 @@ cudaStream_t current_stream();
 // that names `what`.
 void require_vectors(const at::Tensor& map, const char* what);
 
-template <class... Arguments>
-void launch(cudaKernel_t kernel, dim3 blocks, dim3 threads,
-            Arguments... arguments) {
+// The kernel of `source`, for maps of `type`, on the current stream.
+template <class... Parameters>
+void launch(const char* source, const Kernel<void(Parameters...)>& kernel,
+            at::ScalarType type, dim3 blocks, dim3 threads,
+            std::type_identity_t<Parameters>... arguments) {
   void* places[] = {&arguments...};
-  check_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), blocks,
-                              threads, places, 0, current_stream()));
+  check_cuda(cudaLaunchKernel(
+      reinterpret_cast<const void*>(own_kernel(source, kernel.name, type)),
+      blocks, threads, places, 0, current_stream()));
 }
 
 }  // namespace chexnet

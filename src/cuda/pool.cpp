@@ -12,31 +12,27 @@ namespace {
 constexpr int64_t kThreads = 256;
 constexpr int64_t kBlocks = 16;  // of a multiprocessor at most
 
-// kernels/pool.cu has the same.
-struct Shape {
-  int height, width, vectors;
-};
-
 int64_t vectors_of(const at::Tensor& map) {
   return static_cast<int64_t>(map.nbytes()) / kVectorBytes;
 }
 
-Shape shape_of(const at::Tensor& map) {
+PooledShape shape_of(const at::Tensor& map) {
   return {static_cast<int>(map.size(2)), static_cast<int>(map.size(3)),
           static_cast<int>(vectors_of(map) /
                            (map.size(0) * map.size(2) * map.size(3)))};
 }
 
 // One thread for each vector of `result`, or several one after the other.
-template <class... Arguments>
-void launch_over(const at::Tensor& result, const char* name,
-                 Arguments... arguments) {
+template <class... Parameters>
+void launch_over(const at::Tensor& result,
+                 const Kernel<void(Parameters...)>& kernel,
+                 std::type_identity_t<Parameters>... arguments) {
   const int64_t count = vectors_of(result);
   TORCH_CHECK(count <= std::numeric_limits<int>::max(),
               "our kernels take maps of at most 2^31 vectors");
   const int64_t blocks =
       std::min((count + kThreads - 1) / kThreads, kBlocks * multiprocessors());
-  launch(own_kernel(kPoolKernels, name, result.scalar_type()),
+  launch(kPoolKernels, kernel, result.scalar_type(),
          dim3(static_cast<unsigned>(blocks)), dim3(kThreads), arguments...);
 }
 
@@ -53,9 +49,8 @@ std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x) {
   require_vectors(x, "a map that is pooled");
   at::Tensor y = map_like(x, (x.size(2) + 1) / 2, (x.size(3) + 1) / 2);
   at::Tensor taps = at::empty_like(y, y.options().dtype(at::kByte));
-  launch_over(y, "max_pool_forward", x.const_data_ptr(), shape_of(x),
-              shape_of(y), count_of(y), y.mutable_data_ptr(),
-              taps.mutable_data_ptr());
+  launch_over(y, kMaxPoolForward, x.const_data_ptr(), shape_of(x), shape_of(y),
+              count_of(y), y.mutable_data_ptr(), taps.mutable_data_ptr());
   return {y, taps};
 }
 
@@ -63,16 +58,15 @@ at::Tensor max_pool_backward(const at::Tensor& dy, const at::Tensor& x,
                              const at::Tensor& taps) {
   require_vectors(dy, "a pooled map's gradient");
   at::Tensor dx = at::empty_like(x);
-  launch_over(dx, "max_pool_backward", dy.const_data_ptr(),
-              taps.const_data_ptr(), shape_of(x), shape_of(dy), count_of(dx),
-              dx.mutable_data_ptr());
+  launch_over(dx, kMaxPoolBackward, dy.const_data_ptr(), taps.const_data_ptr(),
+              shape_of(x), shape_of(dy), count_of(dx), dx.mutable_data_ptr());
   return dx;
 }
 
 at::Tensor average_pool(const at::Tensor& x) {
   require_vectors(x, "a map that is pooled");
   at::Tensor y = map_like(x, x.size(2) / 2, x.size(3) / 2);
-  launch_over(y, "average_pool_forward", x.const_data_ptr(), shape_of(x),
+  launch_over(y, kAveragePoolForward, x.const_data_ptr(), shape_of(x),
               shape_of(y), count_of(y), y.mutable_data_ptr());
   return y;
 }
@@ -80,7 +74,7 @@ at::Tensor average_pool(const at::Tensor& x) {
 at::Tensor average_pool_backward(const at::Tensor& dy, const at::Tensor& x) {
   require_vectors(dy, "a pooled map's gradient");
   at::Tensor dx = at::empty_like(x);
-  launch_over(dx, "average_pool_backward", dy.const_data_ptr(), shape_of(x),
+  launch_over(dx, kAveragePoolBackward, dy.const_data_ptr(), shape_of(x),
               shape_of(dy), count_of(dx), dx.mutable_data_ptr());
   return dx;
 }
@@ -92,7 +86,7 @@ at::Tensor relu_backward(const at::Tensor& dy,
   if (more) require_vectors(*more, "a shortcut's gradient");
   require_vectors(y, "a map");
   at::Tensor dx = at::empty_like(y);
-  launch_over(dx, "relu_backward", dy.const_data_ptr(),
+  launch_over(dx, kReluBackward, dy.const_data_ptr(),
               more ? more->const_data_ptr() : nullptr, y.const_data_ptr(),
               count_of(dx), dx.mutable_data_ptr());
   return dx;

@@ -61,9 +61,15 @@ def calibration_error(y, p, strategy, bins=10):
     return (np.abs(rate - mean) * counts[counts > 0]).sum() / len(y)
 
 
+def targets(y):
+    """What calibration is fitted to: Platt's for positives and negatives."""
+    positives, negatives = (y == 1).sum(), (y == 0).sum()
+    return np.where(y == 1, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+
+
 def temperature(y, p):
     z = logit(np.clip(p, 1e-15, 1 - 1e-15))
-    return 1 / brentq(lambda slope: ((expit(slope * z) - y) * z).sum(), 0.01, 100, xtol=1e-16, rtol=1e-15)
+    return 1 / brentq(lambda slope: ((expit(slope * z) - targets(y)) * z).sum(), 0.01, 100, xtol=1e-16, rtol=1e-15)
 
 
 def youden_threshold(y, s):
@@ -85,7 +91,7 @@ def figures():
         print("brier", name, brier_score_loss(y, s), "error in equal widths", calibration_error(y, s, "uniform"),
               "in equal masses", calibration_error(y, s, "quantile"), "temperature", temperature(y, s))
     print("bins", *calibration_curve(y, a, n_bins=10), np.bincount(bins_of(a, "uniform")))
-    isotonic = IsotonicRegression(out_of_bounds="clip").fit(a, y)
+    isotonic = IsotonicRegression(out_of_bounds="clip").fit(a, targets(y))
     for p in (0.0, 0.2855, 0.4, 0.71, 0.7145, 0.72, 1.0):
         print("isotonic", p, isotonic.predict([p])[0])
     fpr, tpr, thresholds = roc_curve(y, a, drop_intermediate=False)

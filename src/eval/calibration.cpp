@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "labeled_probabilities.hpp"
 
@@ -12,13 +13,26 @@ namespace {
 
 using Case = LabeledProbability;
 
-// Empty where nothing can be fitted.
-std::vector<Case> cases_to_fit(std::span<const double> probabilities,
-                               std::span<const float> labels) {
+// What a positive and a negative count as in a fit.
+struct Targets {
+  double positive, negative;
+};
+
+struct CasesToFit {
+  std::vector<Case> cases;  // empty where nothing can be fitted
+  Targets targets;
+};
+
+CasesToFit cases_to_fit(std::span<const double> probabilities,
+                        std::span<const float> labels) {
   auto cases = labeled_probabilities(probabilities, labels);
   const auto positives = std::ranges::count(cases, true, &Case::positive);
-  if (positives == 0 || positives == std::ssize(cases)) cases.clear();
-  return cases;
+  const auto negatives = std::ssize(cases) - positives;
+  if (positives == 0 || negatives == 0) return {};
+  return {
+      std::move(cases),
+      {static_cast<double>(positives + 1) / static_cast<double>(positives + 2),
+       1 / static_cast<double>(negatives + 2)}};
 }
 
 double logit(double probability) {
@@ -47,18 +61,19 @@ double TemperatureScaling::operator()(double probability) const {
 }
 
 // With slope = 1 / temperature the cross-entropy is convex, and its derivative
-// sum (sigmoid(slope * logit) - label) * logit rises: halving finds its zero.
+// sum (sigmoid(slope * logit) - target) * logit rises: halving finds its zero.
 std::optional<TemperatureScaling> fit_temperature(
     std::span<const double> probabilities, std::span<const float> labels) {
-  const auto cases = cases_to_fit(probabilities, labels);
+  const auto [cases, targets] = cases_to_fit(probabilities, labels);
   if (cases.empty()) return std::nullopt;
   std::vector<double> logits;
   for (const Case& c : cases) logits.push_back(logit(c.probability));
-  const auto too_steep = [&](double slope) {
+  const auto too_steep = [&, &cases = cases, &targets = targets](double slope) {
     double derivative = 0;
     for (size_t i = 0; i < cases.size(); ++i) {
-      const double label = cases[i].positive ? 1 : 0;
-      derivative += (sigmoid(slope * logits[i]) - label) * logits[i];
+      const double target =
+          cases[i].positive ? targets.positive : targets.negative;
+      derivative += (sigmoid(slope * logits[i]) - target) * logits[i];
     }
     return derivative > 0;
   };
@@ -84,7 +99,7 @@ double IsotonicMap::operator()(double probability) const {
 
 std::optional<IsotonicMap> fit_isotonic(std::span<const double> probabilities,
                                         std::span<const float> labels) {
-  auto cases = cases_to_fit(probabilities, labels);
+  auto [cases, targets] = cases_to_fit(probabilities, labels);
   if (cases.empty()) return std::nullopt;
   std::ranges::sort(cases, {}, &Case::probability);
   std::vector<Block> blocks;
@@ -105,8 +120,11 @@ std::optional<IsotonicMap> fit_isotonic(std::span<const double> probabilities,
   }
   IsotonicMap map;
   for (const Block& block : blocks) {
-    const double rate =
+    // Targets are the labels scaled and shifted, so they pool alike.
+    const double positives =
         static_cast<double>(block.positives) / static_cast<double>(block.cases);
+    const double rate =
+        targets.negative + positives * (targets.positive - targets.negative);
     map.from.push_back(block.first);
     map.to.push_back(rate);
     if (block.last == block.first) continue;

@@ -47,22 +47,22 @@ std::vector<double> mapped(const Map& map, std::vector<double> values) {
 TEST_CASE("the temperature is where SciPy finds the least cross-entropy") {
   const MadeUpCases cases;
   CHECK(fit_temperature(cases.a, cases.labels)->temperature ==
-        Approx(0.7596673057815806).epsilon(1e-12));
+        Approx(0.7840626555889709).epsilon(1e-12));
   CHECK(fit_temperature(cases.b, cases.labels)->temperature ==
-        Approx(1.206975972811189).epsilon(1e-12));
+        Approx(1.2306656362423354).epsilon(1e-12));
 }
 
-TEST_CASE("an isotonic map is scikit-learn's") {
+TEST_CASE("an isotonic map is scikit-learn's of the same targets") {
   const MadeUpCases cases;
   const auto map = fit_isotonic(cases.a, cases.labels);
   REQUIRE(map);
-  CHECK((*map)(0) == 0);
-  CHECK((*map)(0.2855) == Approx(0.22793177966101644).epsilon(1e-12));
-  CHECK((*map)(0.4) == Approx(0.3093220338983051).epsilon(1e-12));
-  CHECK((*map)(0.71) == Approx(0.5274999999999979).epsilon(1e-12));
-  CHECK((*map)(0.7145) == Approx(0.6861249999999998).epsilon(1e-12));
-  CHECK((*map)(0.72) == Approx(0.8799999999999977).epsilon(1e-12));
-  CHECK((*map)(1) == 1);
+  CHECK((*map)(0) == Approx(0.003584229390681003).epsilon(1e-12));
+  CHECK((*map)(0.2855) == Approx(0.22887559503067806).epsilon(1e-12));
+  CHECK((*map)(0.4) == Approx(0.3093230058927161).epsilon(1e-12));
+  CHECK((*map)(0.71) == Approx(0.5249735483870946).epsilon(1e-12));
+  CHECK((*map)(0.7145) == Approx(0.6817609999999998).epsilon(1e-12));
+  CHECK((*map)(0.72) == Approx(0.8733901075268796).epsilon(1e-12));
+  CHECK((*map)(1) == Approx(0.992).epsilon(1e-12));
   CHECK(map->from.size() == 8);
   CHECK(map->from.size() == map->to.size());
   CHECK(std::ranges::is_sorted(map->from));
@@ -98,13 +98,34 @@ TEST_CASE("an isotonic map fitted on some images calibrates others") {
 
 TEST_CASE("a temperature stays within its limits") {
   const std::vector<float> labels = {0, 0, 1, 1};
-  CHECK(fit_temperature(std::vector<double>{0.1, 0.2, 0.8, 0.9}, labels)
+  CHECK(fit_temperature(std::vector<double>{0.4999, 0.4998, 0.5001, 0.5002},
+                        labels)
             ->temperature == kLeastTemperature);
   CHECK(fit_temperature(std::vector<double>{0.9, 0.8, 0.2, 0.1}, labels)
             ->temperature == kMostTemperature);
   const TemperatureScaling two{2};
   CHECK(two(0.5) == 0.5);
   CHECK((two(0) > 0 && two(1) < 1));
+}
+
+TEST_CASE("cases that are separated make no other case certain") {
+  std::vector<double> p;
+  std::vector<float> labels;
+  for (int i = 0; i < 100; ++i) {
+    labels.push_back(i < 15 ? 1 : 0);
+    p.push_back(i < 15 ? 0.6 + 0.01 * i : 0.4 - 0.004 * i);
+  }
+  const auto scaling = fit_temperature(p, labels);
+  const auto map = fit_isotonic(p, labels);
+  REQUIRE((scaling && map));
+  CHECK((*scaling)(0.45) > 0.1);
+  CHECK((*scaling)(0.01) > 1e-9);
+  CHECK((*map)(0.01) == Approx(1.0 / 87));
+  CHECK((*map)(0.9) == Approx(16.0 / 17));
+  // Of four, by scripts/reference/statistics_reference.py's temperature().
+  CHECK(fit_temperature(std::vector<double>{0.1, 0.2, 0.8, 0.9},
+                        std::vector<float>{0, 0, 1, 1})
+            ->temperature == Approx(1.693675022186285).epsilon(1e-12));
 }
 
 TEST_CASE("nothing is fitted to one class, or to what is no probability") {

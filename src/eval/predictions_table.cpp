@@ -8,8 +8,10 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/column_limit.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/predictions.hpp"
@@ -62,6 +64,13 @@ class TableReader {
       fail("no rows below the header", "is the file complete?");
     if (std::ranges::none_of(out_.reasons, &std::string::empty))
       fail("no image has a score", "the columns of probabilities are blank");
+    if (other_labels_ > 0)
+      log_warning("[predictions] " + path_ + ": " +
+                  counted(other_labels_, "label") + " of its own differ from " +
+                  manifest_->path + ", whose labels count; first " +
+                  first_other_ +
+                  ". Hint: another release of the table, or rows of other "
+                  "images?");
     return std::move(out_);
   }
 
@@ -111,7 +120,8 @@ class TableReader {
       scores_.push_back(*at);
       out_.findings.push_back(wanted[k]);
       manifest_columns_.push_back(k);
-      if (manifest_ == nullptr) labels_.push_back(label_column(wanted[k]));
+      labels_.push_back(manifest_ == nullptr ? label_column(wanted[k])
+                                             : column("label:" + wanted[k]));
     }
     if (scores_.empty())
       fail(
@@ -184,7 +194,19 @@ class TableReader {
     if (manifest_->knows_patients && !manifest_->patients.empty())
       out_.patients.push_back(manifest_->patients[row->second]);
     const float* from = manifest_->scored_row(row->second);
-    for (const size_t k : manifest_columns_) out_.labels.push_back(from[k]);
+    for (size_t i = 0; i < manifest_columns_.size(); ++i) {
+      const float wanted = from[manifest_columns_[i]];
+      out_.labels.push_back(wanted);
+      if (labels_[i] < header_.size()) compare_with_own(labels_[i], wanted);
+    }
+  }
+
+  // What is blank or uncertain in either says nothing.
+  void compare_with_own(size_t column, float wanted) {
+    const float own = label(column);
+    if (own == wanted || std::isnan(own) || std::isnan(wanted)) return;
+    if (other_labels_++ == 0)
+      first_other_ = header_[column] + " of " + out_.images.back();
   }
 
   void add_labels_of_row() {
@@ -211,9 +233,13 @@ class TableReader {
   std::vector<std::string_view> fields_;  // of the present row
   std::vector<std::string> header_;
   size_t image_ = 0, reason_ = 0;  // columns
-  Columns scores_, labels_;        // columns, by finding of `out_`
-  Columns manifest_columns_;       // findings of the manifest, the same way
+  // Columns, by finding of `out_`; with a manifest the table need not have
+  // labels: header_.size().
+  Columns scores_, labels_;
+  Columns manifest_columns_;  // findings of the manifest, the same way
   std::map<std::string, int, std::less<>> line_of_;  // [image]
+  size_t other_labels_ = 0;                          // than the manifest's
+  std::string first_other_;
   Predictions out_;
 };
 

@@ -131,6 +131,18 @@ import json
 a, b = (json.load(open('$scratch/' + f)) for f in ('by.json', 'seed5.json'))
 assert a['mean_auroc'] == b['mean_auroc'] and a['findings'] != b['findings']"
 refused 3 "has no column 'ward'. Hint: it has Image Index" evaluate "$scratch/run" --by ward
+# Labels of the table against those of a manifest: of another release, or of other rows.
+python3 - "$test" "$scratch/rotated.csv" <<'PY'
+import csv, sys
+rows = list(csv.reader(open(sys.argv[1], newline='')))
+labels = [i for i, name in enumerate(rows[0]) if name.startswith('label:')]
+shifted = rows[1:][-1:] + rows[1:][:-1]
+with open(sys.argv[2], 'w', newline='') as out:
+    csv.writer(out).writerows([rows[0]] + [[other[i] if i in labels else cell for i, cell in enumerate(row)] for row, other in zip(rows[1:], shifted)])
+PY
+warns() { "$program" evaluate --predictions "$1" --manifest "$phantom/Data_Entry_2017.csv" --resamples 10 2>&1 >/dev/null | grep -c "labels of its own differ from"; }
+check "labels that are not the manifest's are counted in a warning" [ "$(warns "$scratch/rotated.csv")" = 1 ]
+check "those that are, not" [ "$(warns "$test")" = 0 ]
 refused 2 "Hint: --manifest TABLE" evaluate --predictions "$test" --by sex
 refused 2 "the years do not ascend" evaluate "$scratch/run" --by age --age-bands 60,30
 refused 2 "--resamples" evaluate "$scratch/run" --resamples 0

@@ -70,7 +70,8 @@ std::string predictions_csv(const Predictions& predictions);
 // Our format, or any other table: an image column ("image", "Image Index" or
 // "Path", else the first) and one column per finding ("prob:<finding>" or
 // "<finding>"). Labels come from `manifest` when it is given, else from
-// "label:<finding>", and patients from `manifest` alone. A row whose
+// "label:<finding>", and patients from `manifest` alone; a warning counts
+// labels of the table that differ from those of the manifest. A row whose
 // probabilities are all blank was not scored. Findings of the manifest that
 // have no column are left out, names meet as in findings.hpp. DataError:
 // unknown image, no finding in common, one with two columns, a value that is no

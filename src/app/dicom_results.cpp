@@ -69,9 +69,9 @@ void check_dicom_result_options(const DicomResultOptions& options) {
   if (!options.wanted()) return;
   if (!fs::exists(converter()))
     throw ConfigError(
-        "[dicom] there is no chexnet-dicom beside this program, so it was "
-        "built "
-        "without GDCM. Hint: scripts/setup installs it, then build again");
+        "[dicom] there is no chexnet-dicom beside this program (" +
+        program_folder() +
+        "). Hint: scripts/setup and scripts/build release make it");
 }
 
 DicomResults::DicomResults(const DicomResultOptions& options,

@@ -70,6 +70,18 @@ RankLayout layout_of(const LaunchConfig& config, const BatchJob& job) {
   return decide_layout(request, job, job.hosts);
 }
 
+void refuse_unreachable_input(const ParentTask& task) {
+  constexpr const char* kNotByRanks =
+      " cannot be read by ranks that this program starts. Hint: ";
+  if (task.reads_stdin && isatty(STDIN_FILENO) == 1)
+    throw ConfigError("[launch] - (stdin) is a terminal, which" +
+                      std::string(kNotByRanks) +
+                      "a pipe, --list FILE, or --ranks 1");
+  if (!task.own_descriptor.empty())
+    throw ConfigError("[launch] " + task.own_descriptor + kNotByRanks +
+                      "a file, a pipe into -, or --ranks 1");
+}
+
 // No restart could ever have as many hosts.
 void refuse_few_hosts(const BatchJob& job, int min_hosts) {
   if (job.nodes >= min_hosts) return;
@@ -209,6 +221,7 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
     setenv(kRestartsVariable, "0", 1);
     return RankWorld(run_ranks(launch, task, config.timeout_s));
   }
+  if (!launch.alone) refuse_unreachable_input(task);
   if (!launch.alone) {
     refuse_failed(start_checks(config, ranks));
     log_info("starting " + std::to_string(launch.layout.ranks) + " ranks by " +

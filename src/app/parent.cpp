@@ -178,7 +178,10 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
       return now_s() - explained_s > kTimeAfterPostmortem_s;
     };
     const int code = code_from_launcher(
-        run_as_parent(start_command(launch), signals, overdue),
+        run_as_parent(start_command(launch), signals,
+                      {.ends_it = overdue,
+                       .gives_stdin = task.reads_stdin,
+                       .is_filter = task.run_folder.empty()}),
         launch.mpirun.family);
     if (never_started && task.run_folder.empty())
       return static_cast<int>(ExitCode::kHang);

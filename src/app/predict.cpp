@@ -201,7 +201,11 @@ int predict(const PredictOptions& options, Invocation& invocation) {
       predict_config(file, card, options, invocation.variables);
   const RankWorld world =
       enter_world(config.launch, invocation,
-                  {.run_folder = {}, .resume_command = {}, .stops = true});
+                  {.run_folder = {},
+                   .resume_command = {},
+                   .reads_stdin = options.reads_stdin(),
+                   .own_descriptor = options.own_descriptor(),
+                   .stops = true});
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
   const Device device = choose_device(config.launch, comm);

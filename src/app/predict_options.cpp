@@ -37,6 +37,19 @@ std::vector<std::string> PredictOptions::named() const {
   return all;
 }
 
+bool PredictOptions::reads_stdin() const {
+  return std::ranges::any_of(named(), [](const std::string& place) {
+    return place == "-" || place == "@/dev/stdin" || place == "@/dev/fd/0";
+  });
+}
+
+std::string PredictOptions::own_descriptor() const {
+  for (const auto& place : named())
+    if (place.starts_with("@/dev/fd/") && place != "@/dev/fd/0")
+      return place.substr(1);
+  return "";
+}
+
 PredictFolders PredictOptions::folders() const {
   return {heat_maps.folder, dicom.reports, dicom.captures};
 }

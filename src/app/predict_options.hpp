@@ -29,6 +29,9 @@ struct PredictOptions {
 
   // As input_places() takes them.
   std::vector<std::string> named() const;
+  bool reads_stdin() const;
+  // The first list that is "<(command)" of a shell; else "".
+  std::string own_descriptor() const;
   PredictFolders folders() const;
 };
 void add_predict_options(CLI::App& command, PredictOptions& options);

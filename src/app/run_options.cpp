@@ -32,12 +32,14 @@ void check_run(const Config& config) {
 void refuse_to_replace(const std::string& output,
                        const std::vector<std::string>& inputs) {
   if (output.empty()) return;
+  // Empty for a pipe's /dev/stdin, whose place has no name.
   const auto place = [](const std::string& path) {
-    return std::filesystem::weakly_canonical(path);
+    std::error_code error;
+    return std::filesystem::weakly_canonical(path, error);
   };
   const auto target = place(output);
   for (const auto& input : inputs)
-    if (!input.empty() && place(input) == target)
+    if (!input.empty() && !target.empty() && place(input) == target)
       throw ConfigError("[output] " + output +
                         " is read by this command and would be replaced. "
                         "Hint: give the output another name");

@@ -124,6 +124,9 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::vector<std::string> list_lines(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark))
+    text.remove_prefix(kByteOrderMark.size());
   std::vector<std::string> lines;
   const bool ends_by_nul = text.find('\0') != std::string_view::npos;
   while (!text.empty()) {

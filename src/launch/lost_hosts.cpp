@@ -38,7 +38,7 @@ std::vector<bool> which_end_well(
     ParentSignals& signals) {
   std::vector<pid_t> running;
   for (const auto& command : commands)
-    running.push_back(start_child(command, signals, ChildStreams::kNone));
+    running.push_back(start_child(command, signals, {}));
   std::vector<bool> well(commands.size(), false);
   const auto look = [&](size_t i) {
     int status = 0;

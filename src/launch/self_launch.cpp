@@ -32,6 +32,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iostream>
 #include <optional>
 #include <string_view>
 
@@ -40,6 +41,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/launcher_files.hpp"
 #include "chexnet/launch/launchers.hpp"
+#include "stdout_relay.hpp"
 
 namespace chexnet {
 
@@ -200,22 +202,19 @@ std::optional<int> ended(pid_t child) {
 
 // In the child, between fork and exec.
 [[noreturn]] void become(const std::vector<char*>& argv, pid_t parent,
-                         const sigset_t& mask, ChildStreams streams) {
+                         const sigset_t& mask, const ChildStreams& streams) {
   // A group of its own: Ctrl-C reaches only the parent, which decides what
   // mpirun gets.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(static_cast<int>(ExitCode::kDevice));
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  const int null = open("/dev/null", O_RDONLY);
-  if (null >= 0)
-    dup2(null, STDIN_FILENO);  // a background group that reads the terminal
-                               // would be stopped
-  if (streams == ChildStreams::kNone) {
-    const int nowhere = open("/dev/null", O_WRONLY);
-    dup2(nowhere, STDOUT_FILENO);
-    dup2(nowhere, STDERR_FILENO);
-  }
+  // A background group that reads the terminal would be stopped; and mpirun
+  // would take what a shell's loop has there for itself.
+  const int null = open("/dev/null", O_RDWR);
+  if (null >= 0 && !streams.input) dup2(null, STDIN_FILENO);
+  dup2(streams.out >= 0 ? streams.out : null, STDOUT_FILENO);
+  if (!streams.errors) dup2(null, STDERR_FILENO);
   execvp(argv[0], argv.data());
   static constexpr char kMessage[] =
       "error: [launch] mpirun cannot be started. Hint: install openmpi-bin, or "
@@ -240,10 +239,23 @@ void pass_on(int signal, pid_t child, bool first) {
     kill(child, SIGTERM);
 }
 
+// After the child's end. Who reads our stdout may take its time; a signal gives
+// it up.
+void finish(StdoutRelay& relay, ParentSignals& signals, bool is_filter) {
+  constexpr double kLook_s = 0.02;
+  relay.child_is_gone();
+  while (!relay.done())
+    if (const int signal = signals.next(kLook_s);
+        signal != 0 && signal != SIGCHLD)
+      break;
+  if (relay.is_closed() && is_filter) raise(SIGPIPE);
+  if (relay.failed()) std::cout.setstate(std::ios::badbit);
+}
+
 }  // namespace
 
 pid_t start_child(const std::vector<std::string>& command,
-                  const ParentSignals& signals, ChildStreams streams) {
+                  const ParentSignals& signals, const ChildStreams& streams) {
   std::vector<char*> argv;
   for (const auto& word : command)
     argv.push_back(const_cast<char*>(word.c_str()));
@@ -260,9 +272,12 @@ pid_t start_child(const std::vector<std::string>& command,
 }
 
 int run_as_parent(const std::vector<std::string>& command,
-                  ParentSignals& signals,
-                  const std::function<bool()>& once_a_second) {
-  const pid_t child = start_child(command, signals, ChildStreams::kOurs);
+                  ParentSignals& signals, const ParentWork& work) {
+  StdoutRelay relay;
+  const pid_t child = start_child(
+      command, signals,
+      {.input = work.gives_stdin, .out = relay.for_child(), .errors = true});
+  relay.start();
   const RankLauncher* launcher = find_launcher(command[0]);
   if (launcher != nullptr && launcher->of_mpi)
     remove_launcher_files_behind(child);
@@ -275,13 +290,18 @@ int run_as_parent(const std::vector<std::string>& command,
   for (;;) {
     const int signal = signals.next(1);
     // Asked each time: a SIGCHLD may be lost among others, or never come.
-    if (const auto code = ended(child)) return *code;
+    if (const auto code = ended(child)) {
+      finish(relay, signals, work.is_filter);
+      return *code;
+    }
     if (signal != 0 && signal != SIGCHLD)
       pass_on(signal, child, !signals.ends_at_once());
     if (now_s() - looked_s < 1) continue;
     looked_s = now_s();
-    if (signals.asked_to_stop() && told++ < kTellings) kill(child, SIGUSR1);
-    if (once_a_second && once_a_second()) kill(-child, SIGKILL);
+    const bool to_stop =
+        signals.asked_to_stop() || (work.is_filter && relay.is_closed());
+    if (to_stop && told++ < kTellings) kill(child, SIGUSR1);
+    if (work.ends_it && work.ends_it()) kill(-child, SIGKILL);
   }
 }
 

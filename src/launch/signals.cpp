@@ -8,13 +8,23 @@
 #include <fstream>
 #include <string>
 
+#include "chexnet/core/error.hpp"
 #include "chexnet/launch/launchers.hpp"
 
 namespace chexnet {
 namespace {
-std::atomic<bool> stop_flag{false}, launcher_flag{false};
+std::atomic<bool> stop_flag{false}, launcher_flag{false}, at_once{false};
 static_assert(std::atomic<bool>::is_always_lock_free,
               "set in a signal handler");
+
+// Also by a signal handler.
+[[noreturn]] void end_stopped() {
+  constexpr char kMessage[] = "stopped on request: nothing was written\n";
+  [[maybe_unused]] const auto written =
+      write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  _exit(static_cast<int>(ExitCode::kRequeue));
+}
+
 }  // namespace
 
 bool die_with_parent() {
@@ -34,6 +44,7 @@ bool die_with_parent() {
 void install_stop_signals() {
   struct sigaction action {};
   action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
+    if (at_once) end_stopped();
     const bool again = stop_flag.exchange(true);
     if (signal == SIGINT && again) {  // Ctrl-C once more: at once
       ::signal(SIGINT, SIG_DFL);
@@ -50,6 +61,13 @@ void install_stop_signals() {
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
 }
+
+StopAtOnce::StopAtOnce() {
+  at_once = true;
+  if (stop_flag) end_stopped();
+}
+
+StopAtOnce::~StopAtOnce() { at_once = false; }
 
 bool stop_requested() { return stop_flag.load(); }
 bool launcher_ends_job() { return launcher_flag.load(); }

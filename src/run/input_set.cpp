@@ -10,21 +10,11 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/stage.hpp"
-#include "chexnet/launch/environment.hpp"
-#include "chexnet/launch/self_launch.hpp"
+#include "chexnet/launch/signals.hpp"
 #include "chexnet/run/dicom_inputs.hpp"
 
 namespace chexnet {
 namespace {
-
-void refuse_stdin(const std::vector<std::string>& named,
-                  const Communicator& comm) {
-  const bool wanted = std::ranges::find(named, "-") != named.end();
-  if (wanted && comm.size() > 1 && started_by_parent(process_environment()))
-    throw ConfigError(
-        "[predict] - (stdin) cannot reach ranks that this program starts "
-        "itself. Hint: --list FILE, one rank, or mpirun");
-}
 
 void refuse_hosts(const Communicator& comm) {
   if (comm.world().local_size != comm.size())
@@ -66,7 +56,6 @@ InputSet load_inputs(const Config& config,
                      const std::vector<std::string>& named,
                      const std::vector<std::string>& findings,
                      Communicator& comm) {
-  refuse_stdin(named, comm);
   InputSet set;
   set.dataset.stores = open_stores(config.data);
   Stores& stores = *set.dataset.stores;
@@ -74,8 +63,11 @@ InputSet load_inputs(const Config& config,
   std::string names, places;
   const auto find = [&](WorkProgress& progress) {
     const Tick tick = [&] { progress.advance(); };
-    InputImages input =
-        find_input_images(input_places(named, config.data.s3), stores, tick);
+    InputImages input = [&] {
+      const StopAtOnce waits_for_input;
+      return find_input_images(input_places(named, config.data.s3), stores,
+                               tick);
+    }();
     set.converted = convert_dicom(input, tick);
     if (set.converted) refuse_hosts(comm);
     set.images = std::move(input.images);

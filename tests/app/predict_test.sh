@@ -44,7 +44,10 @@ check "a list" predict @list.txt --out list.csv
 check "a list by --list" predict --list list.txt --out listed.csv
 check "a list on stdin" predict - --out stdin.csv <list.txt
 tr '\n' '\0' <list.txt | predict - --out nul.csv
-for way in files list listed stdin nul; do check "$way: the same bytes" cmp folder.csv $way.csv; done
+predict - --ranks 2 --out ranks.csv <list.txt
+for way in files list listed stdin nul ranks; do check "$way: the same bytes" cmp folder.csv $way.csv; done
+printf '\xef\xbb\xbf' | cat - list.txt | predict --list /dev/stdin --ranks 2 --out bom.csv
+check "a list that begins with a byte order mark" cmp folder.csv bom.csv
 tac list.txt | predict - --out back.csv
 check "rows stand in the order of naming" [ "$(tail -n +2 back.csv | tac)" = "$(tail -n +2 folder.csv)" ]
 mkdir bytes && cp "${files[0]}" $'bytes/\xff.png' && cp "${files[0]}" $'bytes/\xfe.png'
@@ -81,7 +84,6 @@ check "two ranks" predict set --ranks 2 --out ranks.csv
 check "write the same bytes" cmp folder.csv ranks.csv
 check "three loader threads" predict set --set data.workers=3 --set eval.batch=8 --out threads.csv
 check "too" cmp folder.csv threads.csv
-refused 2 "cannot reach ranks that this program starts itself. Hint: --list FILE" predict "$run" - --ranks 2
 cp "$run/checkpoints/last/model.safetensors" handed_on.safetensors
 check "a model file alone" "$program" predict handed_on.safetensors set --set launch.threads=1 --set eval.batch=8 --out alone.csv 2>log
 check "scores alike" cmp folder.csv alone.csv

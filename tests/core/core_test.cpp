@@ -103,6 +103,8 @@ TEST_CASE("list files are read line by line") {
   using namespace std::string_view_literals;
   CHECK(list_lines(" a\0b\nc\0"sv) == std::vector<std::string>{" a", "b\nc"});
   CHECK(list_lines("a\0b"sv) == std::vector<std::string>{"a", "b"});
+  CHECK(list_lines("\xEF\xBB\xBF"
+                   "a\nb") == std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("an atomic write leaves the whole file or none") {

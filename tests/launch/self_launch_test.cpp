@@ -194,7 +194,8 @@ TEST_CASE("a parent passes on the exit code of its command") {
           static_cast<int>(ExitCode::kDevice));
   }
   ParentSignals signals;
-  CHECK(run_as_parent({"sleep", "60"}, signals, [] { return true; }) == 137);
+  CHECK(run_as_parent({"sleep", "60"}, signals,
+                      {.ends_it = [] { return true; }}) == 137);
 }
 
 TEST_CASE("a signal between two commands waits until it is looked at") {

@@ -24,7 +24,9 @@ struct ParentTask {
   int64_t accumulate = 1;  // train.accumulate
   // How some of its ranks share the batch of a run that had `before`
   // (launch/lost_hosts.hpp); empty: any number can.
-  std::function<RankShare(int before, int most)> ranks_that_share;
+  std::function<RankShare(int before, int most)> ranks_that_share = {};
+  bool reads_stdin = false;    // rank 0 does; without restarts
+  std::string own_descriptor;  // "/dev/fd/63": ranks that are started lack it
   bool stops = false;  // the command looks at stop_requested(); others are
                        // ended by a signal
 };

@@ -114,15 +114,27 @@ class ParentSignals {
 };
 
 // Starts a command in a process group of its own that dies with this process.
-enum class ChildStreams { kOurs, kNone };
+struct ChildStreams {
+  bool input = false;   // our stdin, which mpirun gives to rank 0; no terminal
+  int out = -1;         // the descriptor of its stdout; -1: nowhere
+  bool errors = false;  // to our stderr
+};
 pid_t start_child(const std::vector<std::string>& command,
-                  const ParentSignals& signals, ChildStreams streams);
+                  const ParentSignals& signals, const ChildStreams& streams);
 
-// Runs a command to its end and returns its exit code. `once_a_second` is
-// called meanwhile; true ends the command by force (KILL, also of what mpirun
-// started here). DeviceError when nobody knows how it ended.
+struct ParentWork {
+  // Called once a second; true ends the command by force (KILL, also of what
+  // mpirun started here).
+  std::function<bool()> ends_it = {};
+  bool gives_stdin = false;
+  // Where nobody reads its stdout any more it is asked to stop, and this
+  // process ends by SIGPIPE as any filter does. Else it goes on.
+  bool is_filter = false;
+};
+// Runs a command to its end and returns its exit code. Where its stdout could
+// not be written, std::cout is bad then. DeviceError when nobody knows how it
+// ended.
 int run_as_parent(const std::vector<std::string>& command,
-                  ParentSignals& signals,
-                  const std::function<bool()>& once_a_second = {});
+                  ParentSignals& signals, const ParentWork& work = {});
 
 }  // namespace chexnet

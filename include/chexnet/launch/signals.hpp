@@ -12,6 +12,16 @@ bool die_with_parent();
 
 void install_stop_signals();
 bool stop_requested();
+// While it lives, a signal that asks for a stop ends this process with exit
+// code 75 at once: for work that leaves nothing behind, such as waiting for
+// input.
+class StopAtOnce {
+ public:
+  StopAtOnce();
+  ~StopAtOnce();
+  StopAtOnce(const StopAtOnce&) = delete;
+  StopAtOnce& operator=(const StopAtOnce&) = delete;
+};
 // The launcher itself sent TERM: it ends the job, and kills in about a second.
 bool launcher_ends_job();
 

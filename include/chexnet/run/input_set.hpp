@@ -27,9 +27,8 @@ struct InputSet {
 };
 
 // Collective. Rank 0 reads lists and stdin, searches, and converts DICOM; the
-// others take the places from it. `named` as input_places(). ConfigError: stdin
-// is named and these ranks were started by a parent, which has it; DICOM on
-// ranks of several hosts. Else as find_input_images(), convert_dicom().
+// others take the places from it. `named` as input_places(). ConfigError: DICOM
+// on ranks of several hosts. Else as find_input_images(), convert_dicom().
 InputSet load_inputs(const Config& config,
                      const std::vector<std::string>& named,
                      const std::vector<std::string>& findings,

@@ -1,0 +1,39 @@
+// What a child writes to its stdout, passed on to ours: mpirun itself takes no
+// notice of a full disk there, and dies of a pipe that nobody reads.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+namespace chexnet {
+
+class StdoutRelay {
+ public:
+  // Before the child is made. DeviceError when there is no pipe to be had.
+  StdoutRelay();
+  ~StdoutRelay();  // gives up what was not passed on
+  StdoutRelay(const StdoutRelay&) = delete;
+  StdoutRelay& operator=(const StdoutRelay&) = delete;
+
+  // The child's stdout.
+  int for_child() const { return write_; }
+  // Once the child has it: begins.
+  void start();
+  // What it wrote is still passed on, but nothing of processes that it has left
+  // behind.
+  void child_is_gone() { child_gone_ = true; }
+  bool done() const { return done_; }
+  // Something could not be written; the rest is thrown away.
+  bool failed() const { return failed_; }
+  // So it is because nobody reads our stdout any more.
+  bool is_closed() const { return closed_; }
+
+ private:
+  void pass_on();
+  int read_ = -1, write_ = -1;
+  std::atomic<bool> child_gone_ = false, given_up_ = false, done_ = false,
+                    failed_ = false, closed_ = false;
+  std::thread thread_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# stdin and stdout of ranks that the program starts itself: a list that is piped in, a full disk, a reader that goes away, and a
+# signal while a list is awaited.
+set -u
+source tests/lib.sh
+check "a run" "$program" train "$small" --out "$scratch/run" --set train.max_steps=2 --set data.val_fraction=0 --set eval.splits=[] 2>"$scratch/log"
+cd "$scratch"
+find "$phantom/images" -name '*.png' | sort | head -n 6 >list.txt
+code() { "$@"; echo $?; }
+both() { "$program" predict run "$@" --ranks 2 2>log; }
+
+both - --out piped.csv <list.txt >/dev/null
+"$program" predict run --list list.txt --out named.csv 2>/dev/null >&2
+check "rank 0 has the list that is piped in" cmp piped.csv named.csv
+both - --json <list.txt >lines.json
+check "six images and the whole of it" [ "$(wc -l <lines.json)" = 7 ]
+refused 2 " cannot be read by ranks that this program starts" predict run --list <(cat list.txt) --ranks 2
+echo one >loop.txt
+while read -r _; do "$program" evaluate run --ranks 2 >/dev/null 2>&1; echo two; done < <(cat loop.txt loop.txt) >turns.txt
+check "others leave a loop's stdin alone" [ "$(wc -l <turns.txt)" = 2 ]
+
+for ranks in 1 2; do
+  check "a full disk under stdout, $ranks ranks: exit 4" [ "$("$program" predict run @list.txt --json --ranks $ranks 2>log >/dev/full; echo $?)" = 4 ]
+  check "and the reason" grep -q "what should stand on stdout could not be written" log
+  check "a reader that goes away, $ranks ranks: SIGPIPE" \
+    [ "$("$program" predict run @list.txt --json --ranks $ranks 2>log | head -c 1 >/dev/null; echo "${PIPESTATUS[0]}")" = 141 ]
+  check "and no crash" sh -c '! grep -qiE "segmentation|signal code" log'
+done
+
+mkfifo fifo
+for ranks in 1 2; do
+  (exec 9<>fifo; sleep 60) & holder=$!
+  "$program" predict run - --ranks $ranks <fifo 2>log >/dev/null & waits=$!
+  # Till it waits: rank 0 has said what it does, or has had the time to.
+  sleep 6
+  kill -TERM $waits
+  wait $waits
+  check "TERM while a list is awaited, $ranks ranks: exit 75" [ $? = 75 ]
+  kill $holder
+done
+finish

@@ -133,20 +133,43 @@ bool belongs_to(const ScoredColumns& scored, const Json& evaluation) {
   });
 }
 
+namespace {
+
+// Of the split's table of predictions; or why there are none.
+struct CurvesOf {
+  ScoredColumns scored;
+  std::string problem;
+};
+
+CurvesOf curves_of(const std::filesystem::path& folder, const Json& evaluation,
+                   const std::string& split) {
+  const auto table = folder / ("predictions_" + split + ".csv");
+  const std::string name = table.filename().string();
+  std::error_code error;
+  if (!std::filesystem::exists(table, error))
+    return {{}, name + " is not in the run folder, so no curves are drawn."};
+  CurvesOf curves{scored_columns(read_predictions(table.string(), nullptr), {}),
+                  ""};
+  if (!belongs_to(curves.scored, evaluation))
+    curves.problem = name +
+                     " was changed after the run: it is not what the figures "
+                     "above are of, so no curves are drawn.";
+  return curves;
+}
+
+}  // namespace
+
+std::string why_no_curves(const std::filesystem::path& folder,
+                          const Json& evaluation, const std::string& split) {
+  return evaluation.is_null() ? ""
+                              : curves_of(folder, evaluation, split).problem;
+}
+
 std::string curves_section(const std::filesystem::path& folder,
                            const Json& evaluation, const std::string& split) {
-  const auto table = folder / ("predictions_" + split + ".csv");
-  std::error_code error;
   if (evaluation.is_null()) return "";
-  if (!std::filesystem::exists(table, error))
-    return html_paragraph(table.filename().string() +
-                          " is not in the run folder, so no curves are drawn.");
-  const ScoredColumns scored =
-      scored_columns(read_predictions(table.string(), nullptr), {});
-  if (!belongs_to(scored, evaluation))
-    return html_paragraph(table.filename().string() +
-                          " was changed after the run: it is not what the "
-                          "figures above are of, so no curves are drawn.");
+  const auto [scored, problem] = curves_of(folder, evaluation, split);
+  if (!problem.empty()) return html_paragraph(problem);
   std::string html;
   for (const auto& column : scored.columns)
     if (member(evaluation, "findings").contains(column.finding))

@@ -70,7 +70,9 @@ std::string why_no_pictures(const fs::path& folder) {
   const fs::path list = folder / "examples" / "examples.json";
   std::error_code error;
   if (!fs::exists(list, error))
-    return "none were drawn (eval.examples: 0, or no image is a clear case).";
+    return "examples/examples.json is not in the run folder: none were drawn "
+           "(eval.examples: 0, or no image is a clear case), or it was "
+           "removed.";
   if (const auto fault = json_fault(read_text(list)); fault.line > 0)
     return "examples/examples.json is no JSON in line " +
            std::to_string(fault.line) + ": " + fault.what + ".";
@@ -84,6 +86,9 @@ void add_score_gaps(const Json& results, const std::string& split,
                     std::vector<std::string>& gaps) {
   const Json& evaluation = member(member(results, "evaluations"), split);
   if (evaluation.is_null()) return;
+  if (const auto problem = why_no_curves(folder, evaluation, split);
+      !problem.empty())
+    gaps.push_back("ROC, precision and recall, reliability: " + problem);
   const bool has_points = !operating_section(evaluation).empty();
   if (!has_points)
     gaps.push_back(

@@ -29,6 +29,9 @@ std::string operating_section(const Json& evaluation);
 // AUROCs are theirs.
 bool belongs_to(const ScoredColumns& scored, const Json& evaluation);
 // ROC, precision-recall and reliability, from the table of predictions.
+// "" where they are drawn.
+std::string why_no_curves(const std::filesystem::path& folder,
+                          const Json& evaluation, const std::string& split);
 std::string curves_section(const std::filesystem::path& folder,
                            const Json& evaluation, const std::string& split);
 // Whether scores mean what they say, before and after calibration.

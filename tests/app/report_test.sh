@@ -71,7 +71,7 @@ cp -r "$scratch/one" "$scratch/less" && rm "$scratch/less/predictions_test.csv" 
 check "a run without its table of predictions has a page" "$program" report "$scratch/less"
 check "which says what it lacks" grep -q "predictions_test.csv is not in the run folder, so no curves are drawn" "$scratch/less/report.html"
 rm "$scratch/less/metrics.jsonl"; rm -r "$scratch/less/examples"; "$program" report "$scratch/less"
-for gap in "What this page lacks</h2>" "Curves of the training: metrics.jsonl is not in the run folder" "Examples with heat maps: none were drawn"; do
+for gap in "What this page lacks</h2>" "Curves of the training: metrics.jsonl is not in the run folder" "Examples with heat maps: examples/examples.json is not in the run folder: none were drawn" "ROC, precision and recall, reliability: predictions_test.csv is not in the run folder"; do
   check "$gap" grep -q "$gap" "$scratch/less/report.html"
 done
 check "and is as private as its run" [ "$(stat -c %a "$scratch/less/report.html")" = 640 ]

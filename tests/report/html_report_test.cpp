@@ -228,7 +228,7 @@ TEST_CASE("a page says which records it lacks, and why") {
         "Validation scores: the run has no images of that split.",
         "Calibration: none was fitted",
         "Groups of patients: the table tells neither sex, view nor age.",
-        "Examples with heat maps: none were drawn",
+        "examples.json is not in the run folder: none were drawn",
         "Curves of validation: metrics.jsonl has none, as the run has no "
         "validation images."}) {
     INFO(gap);

@@ -55,7 +55,10 @@ void remove_left_partials(const fs::path& folder) {
     const int fd = ::open(it->path().c_str(),
                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) continue;
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(it->path().c_str());
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+      std::error_code ignored;
+      fs::remove_all(it->path(), ignored);
+    }
     ::close(fd);
   }
 }
@@ -78,6 +81,25 @@ int open_named(const fs::path& path, unsigned mode, fs::path& name) {
 }
 
 }  // namespace
+
+PartialFolder::PartialFolder(const fs::path& path) {
+  for (;;) {
+    path_ = unforeseeable_name(path);
+    if (::mkdir(path_.c_str(), 0777) != 0)
+      write_failed(path_, "cannot be created", errno);
+    fd_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd_ < 0 && errno != ENOENT)
+      write_failed(path_, "cannot be opened", errno);
+    if (fd_ >= 0 && lock_new(fd_)) return;
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+}
+
+PartialFolder::~PartialFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+  ::close(fd_);
+}
 
 OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode)
     : path_(std::move(path)) {

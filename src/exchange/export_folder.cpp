@@ -1,5 +1,10 @@
 #include "chexnet/exchange/export_folder.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -37,19 +42,18 @@ ExportFolder::ExportFolder(const fs::path& path) : path_(without_slash(path)) {
   if (!free)
     refuse(path_, "is there already, and nothing in it is replaced",
            "name a folder that is new or empty");
-  hidden_ = unforeseeable_name(path_);
-  if (!fs::create_directory(hidden_, error) || error)
-    refuse(path_, "no folder can be made beside it: " + error.message(),
-           "name one in a folder that is there and writable");
-}
-
-ExportFolder::~ExportFolder() {
-  std::error_code ignored;
-  if (!hidden_.empty()) fs::remove_all(hidden_, ignored);
+  const fs::path beside = fs::absolute(path_).parent_path();
+  if (::access(beside.c_str(), W_OK | X_OK) != 0)
+    refuse(
+        path_,
+        std::string("no folder can be made beside it: ") + std::strerror(errno),
+        "name one in a folder that is there and writable");
+  remove_left_partials(beside);
+  hidden_.emplace(path_);
 }
 
 fs::path ExportFolder::file(const std::string& name) const {
-  fs::path path = hidden_ / name;
+  fs::path path = hidden_->path() / name;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error) refuse(path_, error.message(), "is there room on the disk?");
@@ -61,14 +65,15 @@ void ExportFolder::write(const std::string& name, std::string_view bytes) {
 }
 
 std::map<std::string, std::string> ExportFolder::commit() {
-  auto sums = sums_of(hidden_);
+  auto sums = sums_of(hidden_->path());
   std::string text;
   for (const auto& [name, sum] : sums) text += sum + "  " + name + "\n";
   write("SHA256SUMS", text);
   std::error_code error;
-  fs::rename(hidden_, path_, error);  // replaces an empty folder, and no other
+  fs::rename(hidden_->path(), path_,
+             error);  // replaces an empty folder, and no other
   if (error) refuse(path_, error.message(), "name a folder that is new");
-  hidden_.clear();
+  hidden_->was_renamed();
   sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
   return sums;
 }

@@ -292,3 +292,18 @@ TEST_CASE(
   CHECK_FALSE(std::filesystem::exists(held));
   remove_left_partials(folder / "absent");
 }
+
+TEST_CASE("a folder that a killed process left is removed, one in use is not") {
+  const ScratchFolder folder;
+  const auto left = unforeseeable_name(folder / "exported");
+  std::filesystem::create_directories(left / "vectors");
+  std::filesystem::path used;
+  {
+    const PartialFolder mine(folder / "exported");
+    used = mine.path();
+    remove_left_partials(folder.path());
+    CHECK_FALSE(std::filesystem::exists(left));
+    CHECK(std::filesystem::is_directory(used));
+  }
+  CHECK_FALSE(std::filesystem::exists(used));
+}

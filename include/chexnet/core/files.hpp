@@ -73,8 +73,26 @@ void sync_folder(const std::filesystem::path& path);
 // ".NAME.<random>" beside `path`: a name that cannot be guessed.
 std::filesystem::path unforeseeable_name(const std::filesystem::path& path);
 
-// Removes what processes that were killed left of an OutputFile in `folder`,
-// and nothing that one still writes. Errors are passed over.
+// A folder under a hidden name beside `path`, gone with this object.
+class PartialFolder {
+ public:
+  // CheckpointError.
+  explicit PartialFolder(const std::filesystem::path& path);
+  ~PartialFolder();
+  PartialFolder(const PartialFolder&) = delete;
+  PartialFolder& operator=(const PartialFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  void was_renamed() { path_.clear(); }  // it stays
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+// Removes what processes that were killed left of an OutputFile or a
+// PartialFolder in `folder`, and nothing that one still writes. Errors are
+// passed over.
 void remove_left_partials(const std::filesystem::path& folder);
 
 // A folder for this user alone (mode 0700), made where it is absent.

@@ -5,8 +5,11 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "chexnet/core/files.hpp"
 
 namespace chexnet {
 
@@ -15,9 +18,8 @@ class ExportFolder {
   // CheckpointError: `path` is there and not an empty folder, or nothing can be
   // made beside it.
   explicit ExportFolder(const std::filesystem::path& path);
-  ~ExportFolder();  // without commit() nothing stays
-  ExportFolder(const ExportFolder&) = delete;
-  ExportFolder& operator=(const ExportFolder&) = delete;
+  // Without commit() nothing stays; of a process that was killed, until the
+  // next export beside it.
 
   // Where files are written; names may have one folder before them.
   std::filesystem::path file(const std::string& name) const;
@@ -28,7 +30,8 @@ class ExportFolder {
   std::map<std::string, std::string> commit();
 
  private:
-  std::filesystem::path path_, hidden_;
+  std::filesystem::path path_;
+  std::optional<PartialFolder> hidden_;
 };
 
 }  // namespace chexnet

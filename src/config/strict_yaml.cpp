@@ -133,7 +133,7 @@ std::map<std::string, YamlValue> read_strict_yaml_file(
     const std::filesystem::path& path) {
   std::string text;
   try {
-    text = read_text(path);
+    text = read_text_start(path, kMaxConfigBytes + 1);
   } catch (const Error& e) {
     throw ConfigError(e.what());
   }

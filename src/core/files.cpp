@@ -130,18 +130,35 @@ std::string read_gzip(const fs::path& path) {
   }
 }
 
-// What a pipe gives until its end.
-ptrdiff_t read_stream(int fd, std::vector<std::byte>& into) {
+// What a pipe gives until its end, or `most` bytes of it.
+ptrdiff_t read_stream(int fd, std::vector<std::byte>& into, size_t most) {
   constexpr size_t kPiece = 65536;
   size_t done = 0;
-  for (;;) {
-    into.resize(done + kPiece);
-    const auto count = ::read(fd, into.data() + done, kPiece);
+  while (done < most) {
+    const size_t piece = std::min(kPiece, most - done);
+    into.resize(done + piece);
+    const auto count = ::read(fd, into.data() + done, piece);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return -1;
-    if (count == 0) return static_cast<ptrdiff_t>(done);
+    if (count == 0) break;
     done += static_cast<size_t>(count);
   }
+  return static_cast<ptrdiff_t>(done);
+}
+
+void read_at_most(const std::string& path, size_t most,
+                  std::vector<std::byte>& into) {
+  const Readable file(path);
+  ptrdiff_t got = 0;
+  if (file.is_regular()) {
+    into.resize(std::min(file.size(), most));
+    got = read_at(file.fd(), 0, into);
+  } else {
+    got = read_stream(file.fd(), into, most);
+  }
+  if (got < 0) throw_unreadable("files", path, errno);
+  into.resize(
+      static_cast<size_t>(got));  // it may have shrunk while it was read
 }
 
 }  // namespace
@@ -160,17 +177,7 @@ ptrdiff_t read_at(int fd, uint64_t offset, std::span<std::byte> into) {
 }
 
 void read_bytes(const std::string& path, std::vector<std::byte>& into) {
-  const Readable file(path);
-  ptrdiff_t got = 0;
-  if (file.is_regular()) {
-    into.resize(file.size());
-    got = read_at(file.fd(), 0, into);
-  } else {
-    got = read_stream(file.fd(), into);
-  }
-  if (got < 0) throw_unreadable("files", path, errno);
-  into.resize(
-      static_cast<size_t>(got));  // it may have shrunk while it was read
+  read_at_most(path, SIZE_MAX, into);
 }
 
 FileStart read_start(const std::string& path, size_t count) {
@@ -186,8 +193,12 @@ FileStart read_start(const std::string& path, size_t count) {
 
 std::string read_text(const fs::path& path) {
   if (path.extension() == ".gz") return read_gzip(path);
+  return read_text_start(path, SIZE_MAX);
+}
+
+std::string read_text_start(const fs::path& path, size_t most) {
   std::vector<std::byte> bytes;
-  read_bytes(path, bytes);
+  read_at_most(path, most, bytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -1,8 +1,6 @@
 // What a center writes down once for all of its users ($CHEXNET_SITE, submit
 // --site).
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "chexnet/config/strict_yaml.hpp"
 #include "chexnet/core/error.hpp"
@@ -11,19 +9,12 @@
 namespace chexnet {
 
 void read_site_file(const std::filesystem::path& path, JobRequest& request) {
-  std::ifstream file(path);
-  if (!file)
-    throw ConfigError(
-        "[submit] " + path.string() +
-        ": cannot be read. Hint: CHEXNET_SITE and --site name a YAML file");
-  std::stringstream text;
-  text << file.rdbuf();
   const std::vector<std::string> known = {
       "account",   "container", "cpus_per_rank", "gpus_per_node",
       "launcher",  "lines",     "max_requeues",  "mounts",
       "nodes",     "partition", "program",       "ranks_per_node",
       "scheduler", "setup",     "time"};
-  for (const auto& [key, value] : read_strict_yaml(path.string(), text.str())) {
+  for (const auto& [key, value] : read_strict_yaml_file(path)) {
     const std::string first = value.items.empty() ? "" : value.items.front();
     const auto fail = [&, &key = key, &value = value](const std::string& what) {
       throw ConfigError("[submit] " + value.place + ": '" + key + "' " + what);

@@ -138,10 +138,17 @@ refused 2 "hosts:1: 'slot=2' is not known" train "$small" --hostfile "$scratch/h
 mkfifo "$scratch/pipe"
 for file in "$scratch/pipe" /dev/zero; do
   refused 2 "$file: is no regular file" train "$small" --hostfile "$file" --out "$scratch/elsewhere"
+  refused 2 "$file: is no regular file" submit "$small" --site "$file" --dry-run
+  CHEXNET_SITE=$file refused 2 "$file: is no regular file" submit "$small" --dry-run
+  refused 2 "$file: is no regular file" doctor --acceptance "$file"
   PBS_JOBID=1 PBS_NODEFILE=$file refused 2 "PBS_NODEFILE=$file: is no regular file" train "$small" --out "$scratch/elsewhere"
   LSB_JOBID=1 LSB_DJOB_HOSTFILE=$file refused 2 "LSB_DJOB_HOSTFILE=$file: is no regular file" train "$small" --out "$scratch/elsewhere"
   JOB_ID=1 SGE_TASK_ID=1 PE_HOSTFILE=$file refused 2 "PE_HOSTFILE=$file: is no regular file" train "$small" --out "$scratch/elsewhere"
 done
+
+# Endless, and given on purpose.
+refused 2 "/dev/full: larger than 256 KiB" train /dev/full
+refused 2 "/dev/full: larger than 256 KiB" submit "$small" --site /dev/full --dry-run
 
 # A batch system whose variables make no sense.
 LSB_JOBID=5 LSB_MCPU_HOSTS="n1 2 n2" refused 2 "LSB_MCPU_HOSTS: 'n2' has no slots" "${T[@]}"

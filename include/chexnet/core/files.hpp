@@ -32,6 +32,8 @@ bool may_pass(int error);
 // /dev/fd/N (also <(command)) or /dev/null; any other is an AbsentError at
 // once: somebody may have planted it.
 std::string read_text(const std::filesystem::path& path);
+// Its first `most` bytes, of a file that is not packed.
+std::string read_text_start(const std::filesystem::path& path, size_t most);
 void read_bytes(const std::string& path, std::vector<std::byte>& into);
 // Fills `into` from `offset` on; returns the bytes read, fewer only at the end
 // of the file, or -1 with errno set.

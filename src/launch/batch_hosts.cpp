@@ -1,6 +1,7 @@
 // Hosts and slots of a batch job. What is there and makes no sense is refused:
 // to pass it over would leave the job's other hosts idle without a word.
 #include <sstream>
+#include <utility>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parsed_number.hpp"
@@ -89,18 +90,34 @@ std::vector<HostSlots> lsf_hosts(const Environment& env) {
   return repeated_hosts(kRepeated, variable(env, kRepeated));
 }
 
-// An instance always has hosts. A test's has several brokers on one.
+// What `command` printed about the job that `variable` speaks of. A job always
+// has hosts.
+std::vector<HostSlots> asked_hosts(HostTally tally, const std::string& command,
+                                   const std::string& variable) {
+  auto hosts = tally.take();
+  if (hosts.empty())
+    refuse(command, "names no host, and " + variable +
+                        " is set: it failed, or did not end within " +
+                        std::to_string(kAskTimeout_s) + " s");
+  return hosts;
+}
+
+// A test's instance has several brokers on one host.
 std::vector<HostSlots> flux_hosts(const Ask& ask) {
   HostTally tally;
   std::istringstream names(ask({"flux", "hostlist", "--expand", "local"}));
   for (std::string name; names >> name;) add(kFluxHosts, name, 0, tally);
-  auto hosts = tally.take();
-  if (hosts.empty())
-    refuse(kFluxHosts,
-           "names no host, and FLUX_URI is set: it failed, or did not end "
-           "within " +
-               std::to_string(kAskTimeout_s) + " s");
-  return hosts;
+  return asked_hosts(std::move(tally), kFluxHosts, "FLUX_URI");
+}
+
+// A line is a name: a blank in one would else make two of it.
+std::vector<HostSlots> slurm_hosts(const std::string& list, const Ask& ask) {
+  const std::string command = "scontrol show hostnames " + list;
+  HostTally tally;
+  std::istringstream lines(ask({"scontrol", "show", "hostnames", list}));
+  for (std::string name; std::getline(lines, name);)
+    add(command, name, 0, tally);
+  return asked_hosts(std::move(tally), command, "SLURM_JOB_NODELIST");
 }
 
 void count_hosts(BatchJob& job) {
@@ -162,13 +179,10 @@ BatchJob job_for_mpirun(const std::string& hostfile, const Environment& env,
 std::vector<HostSlots> hosts_of_run(const std::string& hostfile,
                                     const Environment& env, const Ask& ask) {
   const BatchJob job = job_for_mpirun(hostfile, env, ask);
-  auto hosts = job.hosts;
   const std::string list = variable(env, "SLURM_JOB_NODELIST");
-  if (!hosts.empty() || job.kind != BatchJob::Kind::kSlurm || list.empty())
-    return hosts;
-  std::istringstream lines(ask({"scontrol", "show", "hostnames", list}));
-  for (std::string name; lines >> name;) hosts.push_back({name, 0});
-  return hosts;
+  if (job.hosts.empty() && job.kind == BatchJob::Kind::kSlurm && !list.empty())
+    return slurm_hosts(list, ask);
+  return job.hosts;
 }
 
 }  // namespace chexnet

@@ -127,6 +127,28 @@ TEST_CASE("hosts and counts of a job that make no sense are named") {
           }).find("is no name of a host") != std::string::npos);
 }
 
+TEST_CASE("what scontrol prints is a name of a host on each line") {
+  const std::string command = "scontrol show hostnames n[1-2]";
+  const auto refused = [&](const std::string& answer) {
+    return error_of<ConfigError>([&] {
+      hosts_of_run(
+          "",
+          made_up({{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-2]"}}),
+          [&](const auto&) { return answer; });
+    });
+  };
+  for (const char* name : {"", " ", "n1 n2", " n1", "n1\t", "-n1", "n1\x1b[2J",
+                           "n1\r", "n1,n2", "n[1-2]", "n1:4", "n\xc3\xb6"}) {
+    INFO(name);
+    const std::string error = refused("n1\n" + std::string(name) + "\nn2\n");
+    CHECK(error.find(command + ": '") != std::string::npos);
+    CHECK(error.find("is no name of a host") != std::string::npos);
+  }
+  CHECK(refused("").find(command +
+                         ": names no host, and SLURM_JOB_NODELIST is set") !=
+        std::string::npos);
+}
+
 TEST_CASE("a host file goes before what the batch system says") {
   const ScratchFolder folder;
   const Variables env = {{"LSB_JOBID", "5"}, {"LSB_MCPU_HOSTS", "n1 x"}};

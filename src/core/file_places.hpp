@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace chexnet {
@@ -10,8 +11,10 @@ namespace chexnet {
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
 // CheckpointError with the system's reason and what to do about it.
+// `chosen_by`: the option or key by which a person chose the place.
 [[noreturn]] void write_failed(const std::filesystem::path& path,
-                               const char* what, int error);
+                               const char* what, int error,
+                               const std::string& chosen_by = "--out");
 
 // A pipe or device that a person gives on purpose.
 bool is_given_stream(const std::filesystem::path& path);

@@ -27,14 +27,17 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-void write_failed(const fs::path& path, const char* what, int error) {
+void write_failed(const fs::path& path, const char* what, int error,
+                  const std::string& chosen_by) {
   std::string hint = "check the path and its permissions";
   if (error == ENOSPC)
-    hint = "free space on that file system, or write elsewhere with --out";
+    hint =
+        "free space on that file system, or write elsewhere with " + chosen_by;
   if (error == EDQUOT)
-    hint = "your quota is used up: remove files or write elsewhere with --out";
+    hint = "your quota is used up: remove files or write elsewhere with " +
+           chosen_by;
   if (error == EROFS || error == EACCES)
-    hint = "the folder is not writable: choose another with --out";
+    hint = "the folder is not writable: choose another with " + chosen_by;
   throw CheckpointError("[files] " + path.string() + ": " + what + ": " +
                         std::strerror(error) + ". Hint: " + hint);
 }

@@ -101,14 +101,15 @@ PartialFolder::~PartialFolder() {
   ::close(fd_);
 }
 
-OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode)
-    : path_(std::move(path)) {
+OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode,
+                       std::string chosen_by)
+    : path_(std::move(path)), chosen_by_(std::move(chosen_by)) {
   struct stat info {};
   direct_ = is_given_stream(path_) && ::stat(path_.c_str(), &info) == 0 &&
             (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode));
   if (direct_) {
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd_ < 0) write_failed(path_, "cannot be opened", errno);
+    if (fd_ < 0) fail("cannot be opened", errno);
     return;
   }
   const fs::path folder = folder_of(path_);
@@ -116,11 +117,10 @@ OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode)
   fd_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, first);
   if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
     fd_ = open_named(path_, first, temporary_);
-  if (fd_ < 0) write_failed(path_, "cannot be created", errno);
+  if (fd_ < 0) fail("cannot be created", errno);
   // remove_left_partials() takes what nobody holds for left behind.
   if (temporary_.empty()) ::flock(fd_, LOCK_EX | LOCK_NB);
-  if (mode && ::fchmod(fd_, *mode) != 0)
-    write_failed(path_, "its mode cannot be set", errno);
+  if (mode && ::fchmod(fd_, *mode) != 0) fail("its mode cannot be set", errno);
 }
 
 OutputFile::~OutputFile() {
@@ -129,18 +129,22 @@ OutputFile::~OutputFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
+void OutputFile::fail(const char* what, int error) const {
+  write_failed(path_, what, error, chosen_by_);
+}
+
 void OutputFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const auto count = ::write(fd_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) write_failed(path_, "cannot be written", errno);
+    if (count < 0) fail("cannot be written", errno);
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
 }
 
 void OutputFile::commit() {
   if (!direct_) {
-    if (::fsync(fd_) != 0) write_failed(path_, "fsync failed", errno);
+    if (::fsync(fd_) != 0) fail("fsync failed", errno);
     if (temporary_.empty()) {
       const std::string self = "/proc/self/fd/" + std::to_string(fd_);
       const auto name_it = [&](const fs::path& name) {
@@ -149,20 +153,19 @@ void OutputFile::commit() {
       };
       // A link cannot replace a file, a rename can.
       const bool named = name_it(path_) == 0;
-      if (!named && errno != EEXIST)
-        write_failed(path_, "cannot be named", errno);
+      if (!named && errno != EEXIST) fail("cannot be named", errno);
       if (!named) {
         const fs::path name = unforeseeable_name(path_);
-        if (name_it(name) != 0) write_failed(path_, "cannot be named", errno);
+        if (name_it(name) != 0) fail("cannot be named", errno);
         temporary_ = name;
       }
     }
     if (!temporary_.empty() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
-      write_failed(path_, "rename failed", errno);
+      fail("rename failed", errno);
     temporary_.clear();
   }
   const int fd = std::exchange(fd_, -1);
-  if (::close(fd) != 0) write_failed(path_, "close failed", errno);
+  if (::close(fd) != 0) fail("close failed", errno);
 }
 
 void write_atomically(const fs::path& path, std::string_view text,

@@ -74,7 +74,7 @@ void remove_pages_of_gone_runs(const fs::path& folder) {
 // Whoever runs the node exporter is another user.
 void write_page(const fs::path& path, const RunSummary& run) {
   constexpr unsigned kReadByAll = 0644;
-  OutputFile file(path, kReadByAll);
+  OutputFile file(path, kReadByAll, "run.prometheus");
   file.write(openmetrics_text({run}));
   file.commit();
 }

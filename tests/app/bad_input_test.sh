@@ -117,6 +117,10 @@ if [ "$(id -u)" = 0 ] && mkdir "$scratch/disk" && mount -t tmpfs -o size=60m tmp
   refused 4 "No space left on device" train "$small" --out "$scratch/disk/run" --set train.max_steps=4 --set checkpoint.every_steps=2 --set checkpoint.keep=9 --set eval.splits=[] --set data.val_fraction=0
   check "no half-written checkpoint stays" [ -z "$(find "$scratch/disk/run/checkpoints" -name '.*tmp')" ]
   umount "$scratch/disk"
+  mount -t tmpfs -o size=64k tmpfs "$scratch/disk"; head -c 65536 /dev/zero >"$scratch/disk/full"
+  "$program" train "$small" --out "$scratch/beside" --set train.max_steps=1 --set eval.splits=[] --set run.prometheus="$scratch/disk" 2>"$scratch/err.txt"; rc=$?
+  check "a full disk of run.prometheus ends no run (exit $rc), and the hint names the key" eval '[ $rc = 0 ] && grep -q "write elsewhere with run.prometheus. The run goes on" "$scratch/err.txt"'
+  umount "$scratch/disk"
   mount -t tmpfs -o ro tmpfs "$scratch/disk"
   refused 4 "Read-only file system. Hint: choose a writable folder" train "$small" --out "$scratch/disk/run"
   umount "$scratch/disk"

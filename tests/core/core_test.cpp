@@ -130,6 +130,10 @@ TEST_CASE("a full disk is reported with what to do") {
   const std::string text = error_of<CheckpointError>([&] { file.write("x"); });
   CHECK(text.find("No space left") != std::string::npos);
   CHECK(text.find("--out") != std::string::npos);
+  OutputFile of_key("/dev/full", {}, "run.prometheus");
+  const std::string other =
+      error_of<CheckpointError>([&] { of_key.write("x"); });
+  CHECK(other.ends_with("write elsewhere with run.prometheus"));
 }
 
 TEST_CASE("sizes and times are written for people") {

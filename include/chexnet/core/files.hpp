@@ -46,8 +46,10 @@ ptrdiff_t read_at(int fd, uint64_t offset, std::span<std::byte> into);
 class OutputFile {
  public:
   // `mode`: exactly these permissions; else those the umask leaves.
+  // `chosen_by`: the option or key that says where, for the hint of an error.
   explicit OutputFile(std::filesystem::path path,
-                      std::optional<unsigned> mode = {});
+                      std::optional<unsigned> mode = {},
+                      std::string chosen_by = "--out");
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -59,9 +61,12 @@ class OutputFile {
   void commit();
 
  private:
+  [[noreturn]] void fail(const char* what, int error) const;
+
   std::filesystem::path path_;
   std::filesystem::path
       temporary_;  // empty while the file has no name, or is a device
+  std::string chosen_by_;
   bool direct_ = false;
   int fd_ = -1;
 };

@@ -107,6 +107,15 @@ CLI::Validator in_file_system() {
   return {object_store_problem, "", "in a file system"};
 }
 
+CLI::Validator not_empty() {
+  return {[](const std::string& text) {
+            return text.empty() ? "is empty. Hint: give a value, or leave the "
+                                  "option out"
+                                : "";
+          },
+          ""};
+}
+
 CLI::Validator in_known_store() {
   return {other_store_problem, "", "in a file system or on s3://"};
 }

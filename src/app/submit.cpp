@@ -34,20 +34,12 @@
 #include "chexnet/train/trainer.hpp"
 #include "job_hand_over.hpp"
 #include "local_sweep.hpp"
+#include "submit_options.hpp"
 
 namespace chexnet {
 namespace {
 
-struct Options {
-  std::vector<std::string> files, set, sweep, lines, setup, mounts;
-  bool slurm = false, pbs = false, lsf = false, flux = false,
-       kubernetes = false, local = false, dry_run = false;
-  int nodes = 0, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0,
-      max_requeues = -1, seeds = 0;
-  std::string account, partition, time, name, site, launcher, out, container;
-};
-
-void override_with(const Options& options, JobRequest& request) {
+void override_with(const SubmitOptions& options, JobRequest& request) {
   const auto text = [](const std::string& given, std::string& into) {
     if (!given.empty()) into = given;
   };
@@ -75,17 +67,32 @@ void override_with(const Options& options, JobRequest& request) {
   text(options.container, request.container);
   for (const auto& mount : options.mounts)
     request.mounts.push_back(parsed_mount(mount));
+  if (!options.kubernetes && !options.mounts.empty() &&
+      request.container.empty())
+    throw ConfigError(
+        "[submit] --mount " + options.mounts.front() +
+        ": there is no container to show it. Hint: --container IMAGE, here or "
+        "in the site file");
 }
 
 // A login node may not see what the job's hosts do.
-void look_for_manifest(const Config& config) {
-  for (const auto& path : config.data.manifest.path) {
-    std::error_code error;
-    if (!is_s3(path) && !std::filesystem::exists(path, error))
-      log_warning("[submit] data.manifest.path: " + path +
-                  " is not there on this host. Hint: if the job's hosts do not "
-                  "have it either, it ends with exit code 8");
-  }
+void warn_if_absent(const std::string& named_by, const std::string& path,
+                    const std::string& effect) {
+  std::error_code error;
+  if (!is_s3(path) && !std::filesystem::exists(path, error))
+    log_warning("[submit] " + named_by + ": " + path +
+                " is not there on this host. Hint: if the job's hosts do not "
+                "have it either, " +
+                effect);
+}
+
+void look_for_paths(const SubmitOptions& options, const Config& config) {
+  for (const auto& path : config.data.manifest.path)
+    warn_if_absent("data.manifest.path", path, "it ends with exit code 8");
+  if (options.kubernetes) return;
+  for (const auto& mount : options.mounts)
+    warn_if_absent("--mount", parsed_mount(mount).source,
+                   "its container does not start");
 }
 
 // What train would find only once the job has its hosts.
@@ -103,14 +110,14 @@ void say_cores(const JobRequest& request) {
       "together. Hint: --cpus-per-rank N, or cpus_per_rank in the site file");
 }
 
-std::string site_file_of(const Options& options) {
+std::string site_file_of(const SubmitOptions& options) {
   if (!options.site.empty()) return options.site;
   const char* site = std::getenv("CHEXNET_SITE");
   return site != nullptr ? site : "";
 }
 
 // Whose command line and site file say what of a job; looked at once.
-JobRequest requested_job(const Options& options, const Config& config,
+JobRequest requested_job(const SubmitOptions& options, const Config& config,
                          const Invocation& invocation) {
   JobRequest request;
   request.program = invocation.command;
@@ -143,7 +150,7 @@ JobRequest requested_job(const Options& options, const Config& config,
 
 // The config of a point with its run folder, refused where no run would take
 // it.
-Config config_of(const SweepPoint& point, const Options& options) {
+Config config_of(const SweepPoint& point, const SubmitOptions& options) {
   auto set = options.set;
   set.insert(set.end(), point.assignments.begin(), point.assignments.end());
   Config config = load_config(
@@ -155,8 +162,8 @@ Config config_of(const SweepPoint& point, const Options& options) {
 
 // What the container must show: the config files, what the configs name, and
 // the run folder.
-void show_paths(const Options& options, const std::vector<Config>& configs,
-                JobRequest& request) {
+void show_paths(const SubmitOptions& options,
+                const std::vector<Config>& configs, JobRequest& request) {
   std::vector<std::string> paths = options.files;
   for (const auto& config : configs) {
     const auto named = named_paths(config);
@@ -167,7 +174,7 @@ void show_paths(const Options& options, const std::vector<Config>& configs,
   request.mounts = with_mounts_of(paths, here, request.mounts);
 }
 
-std::string manifest(const Options& options, const JobRequest& request,
+std::string manifest(const SubmitOptions& options, const JobRequest& request,
                      const std::vector<Config>& configs) {
   KubernetesRequest objects;
   objects.job = request;
@@ -181,7 +188,7 @@ std::string manifest(const Options& options, const JobRequest& request,
   return kubernetes_manifest(objects);
 }
 
-int run(const Options& options, Invocation& invocation) {
+int run(const SubmitOptions& options, Invocation& invocation) {
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set);
   check_run(config);
@@ -203,7 +210,7 @@ int run(const Options& options, Invocation& invocation) {
                                  ? manifest(options, request, configs)
                                  : job_script(request);
   say_cores(request);
-  look_for_manifest(config);
+  look_for_paths(options, config);
   if (options.dry_run) {
     std::cout << script << std::flush;
     return 0;
@@ -215,31 +222,6 @@ int run(const Options& options, Invocation& invocation) {
   return 0;
 }
 
-// Where the job runs; the options that add_submit() declares exclude each
-// other.
-void add_places(CLI::App& command, Options& options) {
-  std::vector<CLI::Option*> places;
-  const auto place = [&](const char* name, bool& into, const char* text) {
-    auto* flag = command.add_flag(name, into, text);
-    for (auto* other : places) flag->excludes(other);
-    places.push_back(flag);
-  };
-  place("--slurm", options.slurm, "a Slurm job (the default)");
-  place("--pbs", options.pbs, "a PBS job");
-  place("--lsf", options.lsf, "an LSF job");
-  place("--flux", options.flux, "a Flux job");
-  place("--kubernetes", options.kubernetes,
-        "an indexed Job of Kubernetes, on several hosts an MPIJob");
-  place("--local", options.local,
-        "the runs of a sweep one after another on this machine");
-  command.add_option("--container", options.container,
-                     "image: a .sif file (Apptainer); of a registry for Pyxis "
-                     "(srun) and Kubernetes");
-  add_repeated_option(command, "--mount", options.mounts,
-                      "FOLDER[:INSIDE[:ro]] that the container sees besides "
-                      "what the config names; of Kubernetes CLAIM:INSIDE");
-}
-
 }  // namespace
 
 void add_submit(CLI::App& app, Invocation& invocation) {
@@ -247,57 +229,8 @@ void add_submit(CLI::App& app, Invocation& invocation) {
       "submit",
       "train as a batch job (Slurm, PBS, LSF, Flux, Kubernetes), or a sweep of "
       "runs as an array");
-  auto options = std::make_shared<Options>();
-  command->add_option("config", options->files, "YAML files, as for train")
-      ->required();
-  add_set_option(*command, options->set, "the files");
-  add_places(*command, *options);
-  command->add_flag("--dry-run", options->dry_run,
-                    "print the script, or the commands of --local, and do "
-                    "nothing");
-  const auto count = [&](const char* name, int& into, const char* text) {
-    command->add_option(name, into, text)->check(CLI::Range(1, 100000));
-  };
-  count("--nodes", options->nodes, "hosts");
-  count("--ranks-per-node,--ppn", options->ranks_per_node,
-        "ranks per host; default: one for each GPU, else as "
-        "launch.ranks says");
-  count("--gpus-per-node,--gpus", options->gpus_per_node, "GPUs per host");
-  count("--cpus-per-rank", options->cpus_per_rank,
-        "cores per rank, for compute and loader threads; default: one");
-  count("--seeds", options->seeds, "runs per setting, with run.seed 1, 2, …");
-  command
-      ->add_option("--max-requeues", options->max_requeues,
-                   "more starts after exit codes that may pass (see --help); "
-                   "default 20")
-      ->check(CLI::Range(0, 100000));
-  add_repeated_option(*command, "--sweep", options->sweep,
-                      "key=value,value,…: one run per value");
-  command->add_option(
-      "--time", options->time,
-      "time limit of the job: 24:00:00, 1-12:00:00 (days), 90:00 "
-      "or 90 (minutes)");
-  command->add_option("--account", options->account,
-                      "account or project to charge");
-  command->add_option("--partition,--queue", options->partition,
-                      "partition or queue");
-  command->add_option("--name", options->name,
-                      "name of the job; default: run.name");
-  command
-      ->add_option("--out", options->out,
-                   "run folder; of a sweep the folder of its runs")
-      ->check(in_file_system());
-  command
-      ->add_option("--launcher", options->launcher,
-                   "mpirun (the program starts it), srun (Slurm) or flux-run "
-                   "(Flux)")
-      ->check(CLI::IsMember(choice_names<JobLauncher>()));
-  add_repeated_option(*command, "--line", options->lines,
-                      "additional line for the head of the script");
-  add_repeated_option(*command, "--setup", options->setup,
-                      "shell line before the program");
-  command->add_option("--site", options->site,
-                      "site file; default: $CHEXNET_SITE");
+  auto options = std::make_shared<SubmitOptions>();
+  options->add_to(*command);
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] {
       return run(*options, invocation);

@@ -28,6 +28,15 @@ fs::path existing_folder(fs::path path) {
   return path;
 }
 
+void refuse_relative_source(const Mount& mount) {
+  if (mount.source.starts_with('/')) return;
+  throw ConfigError("[submit] --mount " + mount.source + ":" + mount.target +
+                    ": a relative path, and a job may start elsewhere. Hint: "
+                    "--mount " +
+                    fs::absolute(mount.source).lexically_normal().string() +
+                    ":" + mount.target);
+}
+
 }  // namespace
 
 Mount parsed_mount(const std::string& text) {
@@ -73,6 +82,7 @@ std::vector<std::string> named_paths(const Config& config) {
 std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
                                   const fs::path& working_folder,
                                   std::vector<Mount> given) {
+  std::ranges::for_each(given, refuse_relative_source);
   std::vector<fs::path> folders = {plain(working_folder)};
   for (const auto& path : paths) {
     const fs::path absolute = plain(working_folder / path);

@@ -35,6 +35,8 @@ refused 2 "site.yaml:1: 'step' = '20' has no unit" doctor --acceptance "$scratch
 printf 'slow:\n  stepp: 20 images/s\n' >"$scratch/site.yaml"
 refused 2 "site.yaml:2: 'slow.stepp' is unknown" doctor --acceptance "$scratch/site.yaml"
 refused 2 "--node-type requires --acceptance" doctor --node-type slow
+refused 2 "--node-type: is empty" doctor --acceptance "$scratch/site.yaml" --node-type ''
+refused 2 "--acceptance: is empty" doctor --acceptance ''
 for file in configs/acceptance/*.yaml; do
   refused 2 "no type 'none'" doctor --acceptance "$file" --node-type none  # it is read to its end
 done

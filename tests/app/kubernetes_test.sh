@@ -59,5 +59,6 @@ refused 2 "needs the volumes" submit --kubernetes "$scratch/pod.yaml" --containe
 refused 2 "is no name of one" submit --kubernetes "$scratch/pod.yaml" --container x/y --mount /data --out /data/one --dry-run
 refused 2 "starts ranks by mpirun" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --launcher srun --dry-run
 refused 2 "those of 700 runs are larger" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --seeds 700 --dry-run
+refused 2 "--kubernetes excludes --account" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --account chest --dry-run
 refused 2 "takes no --line" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --line x --dry-run
 finish

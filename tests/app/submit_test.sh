@@ -43,6 +43,12 @@ refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --containe
 refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --lsf --container registry/x --dry-run
 refused 2 "starts no ranks on other hosts" submit "$small" --nodes 2 --container x.sif --dry-run
 refused 2 "--mount a:b is none" submit "$small" --container x.sif --mount a:b --dry-run
+refused 2 "--mount tests:/in: a relative path, and a job may start elsewhere. Hint: --mount $PWD/tests:/in" submit "$small" --container x.sif --mount tests:/in --dry-run
+printf 'mounts: [tests:/in]\n' >"$scratch/mounts.yaml"
+refused 2 "--mount tests:/in: a relative path" submit "$small" --container x.sif --site "$scratch/mounts.yaml" --dry-run
+"$program" submit "$small" --container x.sif --mount /nowhere/data:/in --dry-run >/dev/null 2>"$scratch/err.txt"
+check "a mount that this host does not see is said" grep -qF -- '--mount: /nowhere/data is not there on this host' "$scratch/err.txt"
+refused 2 "there is no container to show it" submit "$small" --mount "$scratch" --dry-run
 refused 2 "so the container would not see it" submit "$small" --container x.sif --out /nowhere/run --dry-run
 
 printf '%s\n' 'account: "a\nrm -rf /"' >"$scratch/evil.yaml"
@@ -69,6 +75,13 @@ check "and one core per rank is said" grep -qF 'each rank gets one core' "$scrat
 "$program" submit "$small" --cpus-per-rank 2 --dry-run 2>"$scratch/err.txt" >/dev/null
 check "where it is not asked for" [ ! -s "$scratch/err.txt" ]
 refused 2 "is no time" submit "$small" --time soon --dry-run
+for option in --account --partition --time --name --out --site --container; do
+  refused 2 "$option: is empty" submit "$small" $option '' --dry-run
+done
+for more in "--nodes 2" "--account chest" "--setup x" "--container x.sif"; do
+  # shellcheck disable=SC2086 # an option and its value
+  refused 2 "excludes" submit "$small" --local --seeds 2 $more --dry-run
+done
 
 sweep=("$small" --local --out "$scratch/sweep" --sweep train.lr_scaling=none,linear --set train.max_steps=3 --set eval.splits=[test])
 "$program" submit "${sweep[@]}" --dry-run >"$scratch/sweep.txt" 2>"$scratch/log"

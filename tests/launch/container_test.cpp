@@ -48,6 +48,13 @@ TEST_CASE(
         }).find("/no-such-folder/x: no folder above it") != std::string::npos);
 }
 
+TEST_CASE("a mount is named whole") {
+  const ScratchFolder folder;
+  CHECK(error_of<ConfigError>([&] {
+          with_mounts_of({}, folder.path(), {{"data", "/inside"}});
+        }).find("--mount data:/inside: a relative path") != std::string::npos);
+}
+
 TEST_CASE("names that begin alike are not below each other") {
   CHECK_NOTHROW(check_mounted({"/data/a", "/data"}, {{"c", "/data"}}));
   CHECK_FALSE(error_of<ConfigError>([] {

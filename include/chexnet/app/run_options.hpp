@@ -30,6 +30,9 @@ void add_ranks_option(CLI::App& command, int& ranks);
 // For options that name a place to read from or to write to: no s3://, or no
 // object store but s3://.
 CLI::Validator in_file_system();
+// For options whose empty value would count as none: "$SITE" of a shell that
+// has no SITE.
+CLI::Validator not_empty();
 CLI::Validator in_known_store();
 // All that can be found wrong in a config before any rank exists: ConfigError.
 void check_run(const Config& config);

@@ -24,7 +24,8 @@ std::vector<std::string> named_paths(const Config& config);
 
 // `given`, and the fewest existing folders that hold `paths` and
 // `working_folder`, each in its own place. Of a file its folder; of what is not
-// there yet, the nearest folder above. ConfigError where that is `/`.
+// there yet, the nearest folder above. ConfigError where that is `/`, and for a
+// relative source in `given`.
 std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
                                   const std::filesystem::path& working_folder,
                                   std::vector<Mount> given);

@@ -1,0 +1,103 @@
+#include "submit_options.hpp"
+
+#include <array>
+
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/launch/job_script.hpp"
+
+namespace chexnet {
+namespace {
+
+// Where the job runs; the options that it declares exclude each other.
+void add_places(CLI::App& command, SubmitOptions& options) {
+  std::vector<CLI::Option*> places;
+  const auto place = [&](const char* name, bool& into, const char* text) {
+    auto* flag = command.add_flag(name, into, text);
+    for (auto* other : places) flag->excludes(other);
+    places.push_back(flag);
+  };
+  place("--slurm", options.slurm, "a Slurm job (the default)");
+  place("--pbs", options.pbs, "a PBS job");
+  place("--lsf", options.lsf, "an LSF job");
+  place("--flux", options.flux, "a Flux job");
+  place("--kubernetes", options.kubernetes,
+        "an indexed Job of Kubernetes, on several hosts an MPIJob");
+  place("--local", options.local,
+        "the runs of a sweep one after another on this machine");
+  command
+      .add_option("--container", options.container,
+                  "image: a .sif file (Apptainer); of a registry for Pyxis "
+                  "(srun) and Kubernetes")
+      ->check(not_empty());
+  add_repeated_option(command, "--mount", options.mounts,
+                      "FOLDER[:INSIDE[:ro]] that the container sees besides "
+                      "what the config names; of Kubernetes CLAIM:INSIDE");
+}
+
+// Kubernetes charges no account, and a sweep on this machine is no job.
+void exclude_what_is_not_read(CLI::App& command) {
+  const auto exclude = [&](const char* place, const auto& options) {
+    for (const char* option : options)
+      command.get_option(place)->excludes(command.get_option(option));
+  };
+  exclude("--kubernetes", std::to_array({"--account"}));
+  exclude(
+      "--local",
+      std::to_array({"--account", "--partition", "--time", "--nodes",
+                     "--ranks-per-node", "--gpus-per-node", "--cpus-per-rank",
+                     "--max-requeues", "--name", "--launcher", "--line",
+                     "--setup", "--container", "--mount"}));
+}
+
+}  // namespace
+
+void SubmitOptions::add_to(CLI::App& command) {
+  command.add_option("config", files, "YAML files, as for train")->required();
+  add_set_option(command, set, "the files");
+  add_places(command, *this);
+  command.add_flag("--dry-run", dry_run,
+                   "print the script, or the commands of --local, and do "
+                   "nothing");
+  const auto count = [&](const char* name, int& into, const char* text) {
+    command.add_option(name, into, text)->check(CLI::Range(1, 100000));
+  };
+  count("--nodes", nodes, "hosts");
+  count("--ranks-per-node,--ppn", ranks_per_node,
+        "ranks per host; default: one for each GPU, else as "
+        "launch.ranks says");
+  count("--gpus-per-node,--gpus", gpus_per_node, "GPUs per host");
+  count("--cpus-per-rank", cpus_per_rank,
+        "cores per rank, for compute and loader threads; default: one");
+  count("--seeds", seeds, "runs per setting, with run.seed 1, 2, …");
+  command
+      .add_option("--max-requeues", max_requeues,
+                  "more starts after exit codes that may pass (see --help); "
+                  "default 20")
+      ->check(CLI::Range(0, 100000));
+  add_repeated_option(command, "--sweep", sweep,
+                      "key=value,value,…: one run per value");
+  const auto text = [&](const char* name, std::string& into, const char* what) {
+    return command.add_option(name, into, what)->check(not_empty());
+  };
+  text("--time", time,
+       "time limit of the job: 24:00:00, 1-12:00:00 (days), 90:00 "
+       "or 90 (minutes)");
+  text("--account", account, "account or project to charge");
+  text("--partition,--queue", partition, "partition or queue");
+  text("--name", name, "name of the job; default: run.name");
+  text("--out", out, "run folder; of a sweep the folder of its runs")
+      ->check(in_file_system());
+  command
+      .add_option("--launcher", launcher,
+                  "mpirun (the program starts it), srun (Slurm) or flux-run "
+                  "(Flux)")
+      ->check(CLI::IsMember(choice_names<JobLauncher>()));
+  add_repeated_option(command, "--line", lines,
+                      "additional line for the head of the script");
+  add_repeated_option(command, "--setup", setup,
+                      "shell line before the program");
+  text("--site", site, "site file; default: $CHEXNET_SITE");
+  exclude_what_is_not_read(command);
+}
+
+}  // namespace chexnet

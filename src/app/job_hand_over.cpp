@@ -8,6 +8,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/child_process.hpp"
+#include "chexnet/launch/container.hpp"
 #include "chexnet/launch/self_launch.hpp"
 
 namespace chexnet {
@@ -56,7 +57,8 @@ std::vector<std::string> command_for(Scheduler scheduler,
   return {};
 }
 
-void hand_over(const std::vector<std::string>& command) {
+// Returns what it printed, which names the job.
+std::string hand_over(const std::vector<std::string>& command) {
   constexpr double kTimeout_s = 60;
   const ChildOutput result = output_of(command, kTimeout_s);
   if (result.exit_code != 0)
@@ -65,26 +67,36 @@ void hand_over(const std::vector<std::string>& command) {
                       "script; account, "
                       "partition and the like belong into $CHEXNET_SITE");
   std::cout << result.output << std::flush;
+  return result.output.substr(0, result.output.find('\n'));
 }
 
 }  // namespace
 
-void hand_over(const JobRequest& request, const std::string& text) {
+void hand_over(const JobRequest& request, const std::string& text,
+               const Submitted& submitted) {
   const PrivateScript script(text);
   const auto command = command_for(request.scheduler, script.path());
   const bool several =
       request.scheduler == Scheduler::kFlux && !request.points.empty();
-  if (!several) hand_over(command);
+  const auto on_host = [&](const std::string& run_folder) {
+    return path_on_host(run_folder, request.mounts).string();
+  };
+  if (!several) {
+    const std::string job = hand_over(command);
+    for (const auto& point : request.points)
+      submitted(on_host(point.run_folder), job);
+    if (request.points.empty()) submitted(on_host(request.run_folder), job);
+  }
   // Flux gives a job the environment that it was submitted with.
   for (size_t i = 0; several && i < request.points.size(); ++i) {
     setenv("CHEXNET_TASK", std::to_string(i).c_str(), 1);
-    hand_over(command);
+    submitted(on_host(request.points[i].run_folder), hand_over(command));
   }
   const bool slurm = request.scheduler == Scheduler::kSlurm;
-  log_info(
-      "submitted. Where it stands: " +
-      command_text({request.program.front(), "status", request.run_folder}) +
-      (slurm ? "; what it prints: " + request.name + "-*.out here" : ""));
+  log_info("submitted. Where it stands: " +
+           command_text({request.program.front(), "status",
+                         on_host(request.run_folder)}) +
+           (slurm ? "; what it prints: " + request.name + "-*.out here" : ""));
 }
 
 void hand_over_to_kubernetes(const std::string& manifest) {

@@ -3,14 +3,21 @@
 // prints, such as the job's number, is on stdout.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "chexnet/launch/job_script.hpp"
 
 namespace chexnet {
 
+// What the batch system calls the job of a run that it has taken.
+using Submitted =
+    std::function<void(const std::string& run_folder, const std::string& job)>;
+
 // To sbatch, qsub, bsub or flux; of a sweep, Flux gets a job for each point.
-void hand_over(const JobRequest& request, const std::string& script);
+// `submitted` is called for each run, its folder as the host has it.
+void hand_over(const JobRequest& request, const std::string& script,
+               const Submitted& submitted);
 
 void hand_over_to_kubernetes(const std::string& manifest);
 

@@ -13,6 +13,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_summary.hpp"
+#include "chexnet/report/waiting_run.hpp"
 #include "remote_files.hpp"
 
 namespace chexnet {
@@ -53,7 +54,7 @@ std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
       runs.emplace_back(folder);
     else
       for (auto& found : find_runs(folder, log_warning))
-        runs.push_back(std::move(found));
+        if (!is_waiting_run(found)) runs.push_back(std::move(found));
   }
   return runs;
 }

@@ -13,6 +13,8 @@
 //
 // What a run would refuse is refused here, for every point, before the job
 // waits in a queue.
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
@@ -29,6 +31,7 @@
 #include "chexnet/launch/job_script.hpp"
 #include "chexnet/launch/kubernetes.hpp"
 #include "chexnet/launch/self_launch.hpp"
+#include "chexnet/report/waiting_run.hpp"
 #include "chexnet/run/run_folder.hpp"
 #include "chexnet/storage/store.hpp"
 #include "chexnet/train/trainer.hpp"
@@ -188,6 +191,22 @@ std::string manifest(const SubmitOptions& options, const JobRequest& request,
   return kubernetes_manifest(objects);
 }
 
+// For `status`. What cannot be noted takes nothing from a job that was taken.
+void note_waiting(const Config& config, const std::string& run_folder,
+                  const std::string& job) {
+  const mode_t mask = umask(0);
+  // As the run itself will make its folder; later jobs get ours.
+  umask(config.run.world_readable ? mask : mask | 007);
+  try {
+    note_waiting_run(run_folder, job);
+  } catch (const Error& e) {
+    log_warning(std::string(e.what()) +
+                " (the job is submitted; status will show the run when it has "
+                "begun)");
+  }
+  umask(mask);
+}
+
 int run(const SubmitOptions& options, Invocation& invocation) {
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set);
@@ -218,7 +237,10 @@ int run(const SubmitOptions& options, Invocation& invocation) {
   if (options.kubernetes)
     hand_over_to_kubernetes(script);
   else
-    hand_over(request, script);
+    hand_over(request, script,
+              [&](const std::string& run_folder, const std::string& job) {
+                note_waiting(config, run_folder, job);
+              });
   return 0;
 }
 

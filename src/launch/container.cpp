@@ -109,6 +109,14 @@ std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
   return given;
 }
 
+fs::path path_on_host(const fs::path& path, const std::vector<Mount>& mounts) {
+  for (const auto& mount : mounts)
+    if (is_below(plain(path), plain(mount.target)))
+      return plain(mount.source /
+                   plain(path).lexically_relative(plain(mount.target)));
+  return path;
+}
+
 void check_mounted(const std::vector<std::string>& paths,
                    const std::vector<Mount>& mounts) {
   for (const auto& path : paths) {

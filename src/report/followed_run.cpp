@@ -18,6 +18,7 @@
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metric_lines.hpp"
+#include "chexnet/report/waiting_run.hpp"
 #include "chexnet/watch/postmortem.hpp"
 #include "run_events.hpp"
 
@@ -117,6 +118,14 @@ FollowedRun::FollowedRun(fs::path folder) : folder_(std::move(folder)) {
 }
 
 RunSummary FollowedRun::now() {
+  if (is_waiting_run(folder_)) {
+    RunSummary run;
+    run.folder = events_.folder;
+    run.name = events_.name;
+    run.state = "waiting";
+    run.job = waiting_job(folder_);
+    return run;
+  }
   check_holds_run(folder_);
   read_config();
   read_events();

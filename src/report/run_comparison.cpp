@@ -87,18 +87,25 @@ std::string comparison_text(const std::vector<RunSummary>& runs) {
   std::vector<std::vector<std::string>> lines = {{"run", "state", "step", "of",
                                                   "images/s", "data wait",
                                                   "val AUROC", "test AUROC"}};
-  for (const auto& run : runs)
+  std::vector<RunSummary> begun;
+  for (const auto& run : runs) {
+    if (run.state == "waiting") {
+      lines.push_back({run.name, run.state, "-", "-", "-", "-", "-", "-"});
+      continue;
+    }
     lines.push_back({run.name, run.state, std::to_string(run.step),
                      std::to_string(run.total_steps),
                      fixed(run.images_per_s, 1),
                      fixed(100 * run.data_wait_fraction, 0) + " %",
                      auroc_text(run.val_auroc), auroc_text(test_auroc(run))});
+    begun.push_back(run);
+  }
   std::string text = columns(lines);
-  if (runs.size() < 2) return text;
+  if (begun.size() < 2) return text;
   std::vector<std::vector<std::string>> groups = {
       {"settings that differ", "runs", "test AUROC, mean ± sd",
        "validation AUROC at that step"}};
-  for (const auto& group : compare_runs(runs)) {
+  for (const auto& group : compare_runs(begun)) {
     const auto& keys = group.settings;
     groups.push_back({keys.empty() ? "none but the seed" : keys.front(),
                       std::to_string(group.runs.size()),

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<RunFileKind, 23> kKinds = {{
+constexpr std::array<RunFileKind, 24> kKinds = {{
     {"report.html", "the page to read: figures, thresholds, curves, examples"},
     {"report-shared.html", "the same for passing on (report --no-images)"},
     {"model_card.md", "the same in short, to go with the weights"},
@@ -35,6 +35,7 @@ constexpr std::array<RunFileKind, 23> kKinds = {{
     {"examples/examples.json", "which images, findings and scores they are of"},
     {"log/rank-*.txt", "messages of each rank"},
     {"postmortem*.json", "which rank failed, where, and how to go on"},
+    {"submitted", "the batch job that is to begin the run"},
     {"requeues", "how often a batch job was started again"},
     {"STOP", "makes the run stop with a checkpoint"},
     {".lock", "held while the run is trained"},

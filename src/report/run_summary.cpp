@@ -12,6 +12,7 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/report/waiting_run.hpp"
 #include "chexnet/watch/postmortem.hpp"
 
 namespace chexnet {
@@ -63,12 +64,14 @@ void find_checkpoint(RunSummary& run) {
 std::vector<fs::path> find_runs(
     const fs::path& folder,
     const std::function<void(const std::string&)>& warn) {
-  if (is_there(folder / "config.yaml")) return {folder};
+  if (is_there(folder / "config.yaml") || is_waiting_run(folder))
+    return {folder};
   std::vector<fs::path> runs;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     std::error_code hidden;
-    if (fs::exists(entry.path() / "config.yaml", hidden))
+    if (fs::exists(entry.path() / "config.yaml", hidden) ||
+        is_waiting_run(entry.path()))
       runs.push_back(entry.path());
     if (hidden)
       warn("[status] " + entry.path().string() + ": " + hidden.message());
@@ -83,6 +86,10 @@ std::vector<fs::path> find_runs(
 }
 
 std::string summary_text(const RunSummary& run) {
+  if (run.state == "waiting")
+    return aligned({{"run", run.folder + "  (waiting)"},
+                    {"job", run.job + ", submitted and not begun: the batch "
+                                      "system says when, or why not"}});
   // run.epoch counts complete ones: a run that goes on is in the next.
   const bool complete = run.total_steps > 0 && run.step >= run.total_steps;
   const int64_t epoch = complete ? run.epoch : run.epoch + 1;

@@ -24,6 +24,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/report/waiting_run.hpp"
 #include "chexnet/run/remote_run.hpp"
 #include "chexnet/run/run_mirror.hpp"
 #include "chexnet/watch/postmortem.hpp"
@@ -194,6 +195,7 @@ void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
   constexpr double kTimeout_s = 30;
   lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);
   remove_left_partials(path_);
+  forget_waiting_run(path_);
   if (!place_.empty())
     mirror_ = std::make_unique<RunMirror>(
         s3_store(s3_options(config.data.s3), process_environment()),

@@ -68,6 +68,14 @@ PATH=$scratch/tmp:$PATH "$program" submit "$small" --set data.manifest.path=/els
 check "stdout is the job's id alone" [ "$(cat "$scratch/out.txt")" = 4711 ]
 check "people are told how to watch it" grep -qF "chexnet-train status '$scratch/a run'; what it prints: run-*.out here" "$scratch/err.txt"
 check "and that this host does not see the table" grep -qF 'data.manifest.path: /elsewhere/table.csv is not there on this host' "$scratch/err.txt"
+"$program" status "$scratch/a run" >"$scratch/waits.txt" 2>&1; rc=$?
+check "status shows it as waiting for the job (exit $rc)" eval '[ $rc = 0 ] && grep -q "^  run  .*/a run  (waiting)$" "$scratch/waits.txt" && grep -q "^  job  *4711, " "$scratch/waits.txt"'
+check "in a folder that is the user's own" [ "$(stat -c %a "$scratch/a run" | tail -c 2)" = 0 ]
+PATH=$scratch/tmp:$PATH "$program" submit "$small" --out "$scratch/queued" --seeds 2 --set train.max_steps=1 --set eval.splits=[] >/dev/null 2>&1
+"$program" train "$small" --out "$scratch/queued/seed=1" --set run.seed=1 --set train.max_steps=1 --set eval.splits=[] 2>"$scratch/log" || cat "$scratch/log"
+"$program" status "$scratch/queued" --json >"$scratch/states.json"
+check "of a sweep, runs that have begun and those that wait" [ "$(grep -o '"state": *"[a-z]*"' "$scratch/states.json" | grep -o '[a-z]*"$' | paste -sd ' ')" = 'finished" waiting"' ]
+check "a run that has begun keeps no note" [ ! -e "$scratch/queued/seed=1/submitted" ]
 check "the script that is handed over is the user's alone" [ "$(cat "$scratch/mode")" = 600 ]
 refused 2 "launch.ranks = 3, and the job would have 2 x 4 ranks" submit "$small" --set launch.ranks=3 --nodes 2 --gpus-per-node 4 --dry-run
 check "launch.ranks is what the job asks for" bash -c "'$program' submit '$small' --set launch.ranks=4 --nodes 2 --dry-run 2>'$scratch/err.txt' | grep -qx '#SBATCH --ntasks-per-node=2'"

@@ -55,6 +55,15 @@ TEST_CASE("a mount is named whole") {
         }).find("--mount data:/inside: a relative path") != std::string::npos);
 }
 
+TEST_CASE("a path of the container is found outside of it") {
+  const std::vector<Mount> mounts = {{"/disk/runs", "/runs"}, {"/a", "/a"}};
+  CHECK(path_on_host("/runs/one", mounts) == "/disk/runs/one");
+  CHECK(path_on_host("/runs", mounts) == "/disk/runs");
+  CHECK(path_on_host("/a/../runs/x/", mounts) == "/disk/runs/x");
+  for (const char* path : {"/a/one", "/runs2/one", "runs/one"})
+    CHECK(path_on_host(path, mounts) == path);
+}
+
 TEST_CASE("names that begin alike are not below each other") {
   CHECK_NOTHROW(check_mounted({"/data/a", "/data"}, {{"c", "/data"}}));
   CHECK_FALSE(error_of<ConfigError>([] {

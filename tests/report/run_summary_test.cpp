@@ -6,7 +6,9 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
+#include "chexnet/report/openmetrics.hpp"
 #include "chexnet/report/run_comparison.hpp"
+#include "chexnet/report/waiting_run.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -249,6 +251,32 @@ TEST_CASE("runs that differ in many settings have a line for each") {
   CHECK(text.find("\ntrain.lr=0.25\n") != std::string::npos);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() < 160);
+}
+
+TEST_CASE("a run that a batch system has not begun waits, and is no error") {
+  const ScratchFolder folder;
+  make_run(folder, "sweep/a", {}, test_line(0.8));
+  note_waiting_run(folder / "sweep/b", "4711");
+  note_waiting_run(folder / "sweep/a", "4711");  // it has begun already
+  const auto found = find_runs(folder / "sweep", log_warning);
+  REQUIRE(found.size() == 2);
+  const std::vector<RunSummary> runs = {summarize_run(found[0]),
+                                        summarize_run(found[1])};
+  CHECK(runs[0].state == "finished");
+  CHECK(runs[1].state == "waiting");
+  CHECK(summary_text(runs[1]).find("4711") != std::string::npos);
+  const std::string text = comparison_text(runs);
+  const std::string row = text.substr(text.find("\nb ") + 1);
+  CHECK(row.find("waiting") < row.find('\n'));
+  CHECK(row.find_first_of("0123456789") == std::string::npos);
+  CHECK(text.find("settings that differ") == std::string::npos);
+  CHECK(openmetrics_text(runs).find("state=\"waiting\"} 1\n") !=
+        std::string::npos);
+  CHECK(nlohmann::json::parse(summary_json(runs[1]))["job"] == "4711");
+  // It begins.
+  forget_waiting_run(folder / "sweep/b");
+  const RunLock lock(make_run(folder, "sweep/b", {}, ""));
+  CHECK(summarize_run(found[1]).state == "running");
 }
 
 TEST_CASE("runs are found directly below a folder, in order of name") {

@@ -30,6 +30,11 @@ std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
                                   const std::filesystem::path& working_folder,
                                   std::vector<Mount> given);
 
+// Where what the container has as `path` is outside of it; as it is where no
+// mount shows it from elsewhere.
+std::filesystem::path path_on_host(const std::filesystem::path& path,
+                                   const std::vector<Mount>& mounts);
+
 // ConfigError for the first of `paths` that is relative or below no target.
 void check_mounted(const std::vector<std::string>& paths,
                    const std::vector<Mount>& mounts);

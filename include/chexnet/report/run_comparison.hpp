@@ -22,6 +22,7 @@ struct RunGroup {
   std::vector<const RunSummary*> runs;
   Spread test, val;  // mean AUROC
 };
+// None of `runs`, at least one, waits to begin.
 std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs);
 // A line for each run, and for several the comparison.
 std::string comparison_text(const std::vector<RunSummary>& runs);

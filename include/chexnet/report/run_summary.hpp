@@ -16,7 +16,8 @@ struct RunSummary {
   std::string folder, name;
   // "running", "finished", "stopped", "failed" (by an error it could write
   // down), "aborted" (by the watchdog), "died" (no process holds its lock),
-  // "silent", "not started"
+  // "silent", "not started", "waiting" (for a batch system to begin it: only
+  // folder, name and job are known)
   std::string state;
   int64_t batch = 0;  // of all ranks; 0: not settled yet
   int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
@@ -43,11 +44,13 @@ struct RunSummary {
 
 // CheckpointError when `folder` holds no run.
 void check_holds_run(const std::filesystem::path& folder);
-// CheckpointError when `folder` holds no run or may not be read.
+// Also of a run that waits to begin. CheckpointError when `folder` holds no run
+// or may not be read.
 RunSummary summarize_run(const std::filesystem::path& folder);
 // Looks for run.checkpoint in run.folder again.
 void find_checkpoint(RunSummary& run);
-// The runs at or directly below `folder`, in order of name. `warn` is told of
+// The runs at or directly below `folder`, in order of name, also those that
+// wait to begin. `warn` is told of
 // folders that may not be looked into. CheckpointError where there is no run.
 std::vector<std::filesystem::path> find_runs(
     const std::filesystem::path& folder,

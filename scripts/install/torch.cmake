@@ -1,4 +1,5 @@
-# Run by cmake --install: lib/torch becomes a copy of LibTorch's libraries (copy_torch) or a link to them (torch: where they are).
+# Run by cmake --install: lib/torch becomes a copy of LibTorch's libraries (copy_torch) or a link to them. torch: where they
+# are; build: the build folder.
 # copy_torch CPU: of those alone that `program` and LibTorch's CPU side load.
 set(place "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/torch")
 if(copy_torch)
@@ -35,6 +36,8 @@ while(NOT way STREQUAL "/")
   get_filename_component(way "${way}" DIRECTORY)
 endwhile()
 if(closed)
-  message(WARNING "lib/torch leads into ${closed}, which other users may not enter: the program will run for you alone.
-For everybody: configure with -DCHEXNET_INSTALL_TORCH=ON, which copies LibTorch, or run scripts/setup with CHEXNET_CACHE in a folder that all can read.")
+  message(WARNING "lib/torch leads into ${closed}, which other users may not enter: the program will run for you alone. For everybody, copy LibTorch:
+  cmake -DCHEXNET_INSTALL_TORCH=ON ${build}
+  cmake --install ${build} --prefix ${CMAKE_INSTALL_PREFIX}
+or have it where all can read, and build anew: CHEXNET_CACHE=FOLDER scripts/setup")
 endif()

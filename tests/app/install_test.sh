@@ -27,12 +27,13 @@ fi
 # lib/torch: a link with a warning where others cannot follow it, or a copy.
 mkdir -p "$scratch/open/torch" "$scratch/closed/torch"; chmod 700 "$scratch/closed"
 for place in open closed; do echo library >"$scratch/$place/torch/libtorch.so.1"; ln -s libtorch.so.1 "$scratch/$place/torch/libtorch.so"; done
-place_torch() { mkdir -p "$scratch/p-$1-$2/lib"; (umask 077; cmake -Dtorch="$scratch/$1/torch" -Dcopy_torch="$2" -DCMAKE_INSTALL_PREFIX="$scratch/p-$1-$2" -P scripts/install/torch.cmake) >"$scratch/out" 2>"$scratch/err"; }
+place_torch() { mkdir -p "$scratch/p-$1-$2/lib"; (umask 077; cmake -Dtorch="$scratch/$1/torch" -Dcopy_torch="$2" -Dbuild=/b/release -DCMAKE_INSTALL_PREFIX="$scratch/p-$1-$2" -P scripts/install/torch.cmake) >"$scratch/out" 2>"$scratch/err"; }
 chmod 755 "$scratch"; parent=$(dirname "$scratch")
 place_torch open OFF
 if [ "$(stat -c %A "$parent" | grep -c '[xt]$')" = 1 ]; then check "a link that everybody can follow" test "$(readlink "$scratch/p-open-OFF/lib/torch")" = "$scratch/open/torch" -a ! -s "$scratch/err"; fi
 place_torch closed OFF
 check "a link into a folder of one user is warned of" bash -c "tr -s ' \n' ' ' <'$scratch/err' | grep -q 'leads into $scratch/closed, which other users may not enter'"
+check "with the commands that copy it" bash -c "grep -qx '  *cmake -DCHEXNET_INSTALL_TORCH=ON /b/release' '$scratch/err' && grep -qx '  *cmake --install /b/release --prefix $scratch/p-closed-OFF' '$scratch/err'"
 place_torch closed ON
 check "a copy of the libraries" bash -c "cmp -s '$scratch/closed/torch/libtorch.so.1' '$scratch/p-closed-ON/lib/torch/libtorch.so' && [ ! -s '$scratch/err' ]"
 check "for everybody" test "$(stat -c %a "$scratch/p-closed-ON/lib/torch"{,/libtorch.so.1} | grep -c '[4-7]$')" = 2

@@ -58,17 +58,22 @@ Address address_of(const std::string& listen) {
   return address;
 }
 
-// Whoever asks wants one page of us, and sends nothing.
-void limit(httplib::Server& server) {
-  constexpr size_t kThreads = 8;
-  constexpr time_t kPatience_s = 5;
+// Whoever asks wants one page of us, and sends nothing. A connection holds a
+// thread until it is answered, so there are many and the waits are short: who
+// asks comes through beside clients that do not. `listener` is the socket once
+// it is bound.
+void limit(httplib::Server& server, socket_t& listener) {
+  constexpr size_t kThreads = 64;
+  constexpr time_t kForRequest_s = 2, kForAnswer_s = 5;
   server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  server.set_read_timeout(kPatience_s);
-  server.set_write_timeout(kPatience_s);
-  server.set_keep_alive_max_count(1);  // who keeps a connection holds a thread
+  server.set_keep_alive_timeout(kForRequest_s);  // also before the first byte
+  server.set_read_timeout(kForRequest_s);
+  server.set_write_timeout(kForAnswer_s);
+  server.set_keep_alive_max_count(1);
   server.set_payload_max_length(1);
   // The library would also set SO_REUSEPORT, and two servers share a port.
-  server.set_socket_options([](socket_t socket) {
+  server.set_socket_options([&listener](socket_t socket) {
+    listener = socket;
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
@@ -123,6 +128,17 @@ const char* content_type(const httplib::Request& request) {
   return accepted.find("application/openmetrics-text") != std::string::npos
              ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
              : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+// The library has no answer for a method without a handler but 404.
+httplib::Server::HandlerResponse refuse_other_methods(
+    const httplib::Request& request, httplib::Response& to) {
+  constexpr int kMethodNotAllowed = 405;
+  if (request.method == "GET" || request.method == "HEAD")
+    return httplib::Server::HandlerResponse::Unhandled;
+  to.status = kMethodNotAllowed;
+  to.set_header("Allow", "GET, HEAD");
+  return httplib::Server::HandlerResponse::Handled;
 }
 
 // The port it listens to from now on.
@@ -191,7 +207,9 @@ int serve_metrics(const std::string& listen,
                   const std::function<std::string()>& page) {
   const Address address = address_of(listen);
   httplib::Server server;
-  limit(server);
+  socket_t listener = INVALID_SOCKET;
+  limit(server, listener);
+  server.set_pre_routing_handler(refuse_other_methods);
   std::mutex one_at_a_time;  // page()
   server.Get("/metrics",
              [&](const httplib::Request& request, httplib::Response& to) {
@@ -199,6 +217,8 @@ int serve_metrics(const std::string& listen,
                to.set_content(page(), content_type(request));
              });
   const int port = bind(server, listen, address);
+  // The library lets five connections wait; one more is tried again after 1 s.
+  ::listen(listener, SOMAXCONN);
   auto signals = std::make_unique<ParentSignals>();  // before any thread
   say_where(address, port);
   listen_until_stopped(server, std::move(signals));

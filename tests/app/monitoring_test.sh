@@ -51,9 +51,10 @@ ours=$(port_of "$scratch/status.log") theirs=$(port_of "$scratch/node.log")
 refused 2 "the port is in use. Hint: choose another one" status "$runs" --listen "$ours"
 check "requests" python3 - "$ours" <<'END'
 import http.client, sys
-def ask(method, path="/metrics", accept=None):
+def ask(method, path="/metrics", accept=None, body=None):
+    global answer
     link = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
-    link.request(method, path, headers={"Accept": accept} if accept else {})
+    link.request(method, path, body, {"Accept": accept} if accept else {})
     answer = link.getresponse()
     return answer.status, answer.getheader("Content-Type"), answer.read(), int(answer.getheader("Content-Length"))
 status, kind, text, size = ask("GET")
@@ -63,7 +64,10 @@ status, kind, text, _ = ask("GET", accept="application/openmetrics-text;version=
 assert (status, kind) == (200, "application/openmetrics-text; version=1.0.0; charset=utf-8"), (status, kind)
 status, kind, text, size = ask("HEAD")
 assert status == 200 and text == b"" and size > 0, (status, text, size)
-assert ask("GET", "/")[0] == 404 and ask("GET", "/metrics/../config.yaml")[0] == 404 and ask("POST")[0] == 404
+assert ask("GET", "/")[0] == 404 and ask("GET", "/metrics/../config.yaml")[0] == 404
+for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
+    for body in (None, b"x" * 1000):
+        assert ask(method, body=body)[0] == 405 and answer.getheader("Allow") == "GET, HEAD", (method, body)
 END
 
 # A real Prometheus, with the rules.
@@ -170,6 +174,22 @@ rm -rf "$runs/live"
 check "a run that vanishes leaves the page" bash -c "! grep -q live <<<'$(page "http://127.0.0.1:$ours/metrics")'"
 check "the next run takes its file away" "$program" train "$small" "${short[@]}" --set train.max_steps=1 --set eval.splits=[] --out "$runs/next" 2>"$scratch/next.log"
 check "and leaves the others" [ "$(pages)" = "chexnet_train_next chexnet_train_over" ]
+check "60 clients that are idle or stop within a request keep nobody waiting" python3 - "$ours" <<'END'
+import socket, sys, urllib.request
+def cut_off(link):
+    try: return link.recv(1, socket.MSG_DONTWAIT) == b""
+    except BlockingIOError: return False
+    except ConnectionResetError: return True
+def is_answered_beside(count, sent):  # the page, before a client that came earlier is given up
+    links = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(count)]
+    for link in links: link.sendall(sent)
+    urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics").read()
+    held = not any(cut_off(link) for link in links)
+    for link in links: link.close()
+    return held
+for sent in (b"", b"G", b"GET /metrics HTTP/1.1\r\nHost: a\r\n"):
+    assert any(is_answered_beside(60, sent) for _ in range(30)), sent  # once, on a machine that may be slow
+END
 python3 - "$ours" >"$scratch/slow.log" 2>&1 <<'END' & slow=$!
 import socket, sys, time
 links = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(4)]

@@ -3,6 +3,7 @@
 // (AbsentError: mend the path).
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -51,7 +52,13 @@ void throw_unreadable(const std::string& origin, const std::string& path,
         text +
         "the storage does not answer: see dmesg and the file server; start "
         "again when it does");
-  throw AbsentError(text + "check the path and its permissions");
+  // A run's config keeps paths as they were given.
+  std::error_code ignored;
+  const bool is_relative = error == ENOENT && !path.starts_with('/');
+  throw AbsentError(
+      text + (is_relative ? "it is relative to the working folder, " +
+                                std::filesystem::current_path(ignored).string()
+                          : "check the path and its permissions"));
 }
 
 }  // namespace chexnet

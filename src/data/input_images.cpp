@@ -12,6 +12,7 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -193,6 +194,19 @@ void refuse_none(const InputImages& input,
                       "a list are relative to the working folder");
 }
 
+// What a pipe gives may have no end.
+std::string list_text(const std::string& list, const S3Config& s3) {
+  constexpr size_t kMost = size_t{1} << 30;
+  if (!list.starts_with("/dev/")) return table_text(list, s3);
+  std::string text = read_text_start(list, kMost + 1);
+  if (text.size() > kMost)
+    throw ConfigError(
+        "[predict] " + list +
+        ": the list is longer than a GiB. Hint: does what writes it come to an "
+        "end? Else give it in parts");
+  return text;
+}
+
 }  // namespace
 
 std::vector<InputPlace> input_places(const std::vector<std::string>& named,
@@ -205,7 +219,7 @@ std::vector<InputPlace> input_places(const std::vector<std::string>& named,
       continue;
     }
     const std::string list = text == "-" ? "/dev/stdin" : text.substr(1);
-    for (auto& path : list_lines(table_text(list, s3)))
+    for (auto& path : list_lines(list_text(list, s3)))
       places.push_back({std::move(path), true});
   }
   return places;

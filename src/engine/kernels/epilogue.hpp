@@ -68,11 +68,12 @@ void finish_group(const A* group, int rows, S* out, int64_t pitch,
   }
 }
 
-// 32 channels of a pixel that an epilogue will soon read.
-template <class S>
+// 32 channels of a pixel that an epilogue will soon read: into L1, or with a
+// locality of 2 into L2.
+template <int Locality = 3, class S>
 CHEXNET_INLINE void prefetch_outputs(const S* at) {
   for (int c = 0; c < kOutputs; c += 64 / static_cast<int>(sizeof(S)))
-    __builtin_prefetch(at + c, 0, 3);
+    __builtin_prefetch(at + c, 0, Locality);
 }
 
 // One vector of channels of an epilogue: constants and running sums.

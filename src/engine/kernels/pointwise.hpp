@@ -1,4 +1,4 @@
-// Tiles of 1x1 convolutions, forward and backward.
+// Tiles of 1x1 convolutions, forward.
 #pragma once
 
 #include "epilogue.hpp"
@@ -51,41 +51,6 @@ struct Pointwise {
         const Vec<A> sum = (value(upper) + value(upper + map.pitch)) +
                            (value(lower) + value(lower + map.pitch));
         put_by_channels<S, Pair>(panel, at + p, c, sum * splat(A(0.25)));
-      }
-    }
-  }
-
-  static CHEXNET_INLINE Vec<A> gradient_at(const GradientMap<S>& map,
-                                           int64_t pixel, int c) {
-    return load(map.d + pixel * map.d_pitch + c) * load(map.a + c) +
-           (load(map.x + pixel * map.x_pitch + c) * load(map.b + c) +
-            load(map.c + c));
-  }
-  static void gradient(const GradientMap<S>& map, int64_t first, int n,
-                       Panel<A> by_channels, Panel<A> by_pixels) {
-    for (int p = 0; p < n; ++p)
-      for (int c = 0; c < map.channels; c += L) {
-        const Vec<A> v = gradient_at(map, first + p, c);
-        put_by_channels<S, Pair>(by_channels, p, c, v);
-        if (by_pixels.units != nullptr)
-          put_by_pixels<S, Pair>(by_pixels, p, c, v);
-      }
-  }
-  static void gradient_row(const GradientMap<S>& map, int64_t first, int n,
-                           Panel<A> by_channels, Panel<A> by_pixels,
-                           int64_t at) {
-    constexpr int kAhead =
-        12;  // pixels; a slice of a wide map is one line of each
-    for (int p = 0; p < n; ++p) {
-      for (int c = 0; c < map.channels; c += 64 / static_cast<int>(sizeof(S))) {
-        __builtin_prefetch(map.d + (first + p + kAhead) * map.d_pitch + c);
-        __builtin_prefetch(map.x + (first + p + kAhead) * map.x_pitch + c);
-      }
-      for (int c = 0; c < map.channels; c += L) {
-        const Vec<A> v = gradient_at(map, first + p, c);
-        put_by_channels<S, Pair>(by_channels, at + p, c, v);
-        if (by_pixels.units != nullptr)
-          put_in_row<S, Pair>(by_pixels, at + p, c, v, 1, p == 0);
       }
     }
   }
@@ -156,101 +121,6 @@ struct Pointwise {
           multiply_group<A, Pair>(from, offsets.values, blocks, w, rows, group);
         finish_group(group, rows, out + p * pitch + o, pitch, stage.from(o));
       }
-  }
-
-  template <AccumulateMode How>
-  static void back_group(const A* group, int rows,
-                         const GradientEpilogue<S>& epilogue, int channel,
-                         const int64_t* pixels, Panel<A> y, int64_t at) {
-    for (int c = 0; c < kOutputs; c += L) {
-      EpilogueLane<S> lane(epilogue, channel + c);
-      for (int r = 0; r < rows; ++r)
-        put_by_pixels<S, Pair>(
-            y, at + r, channel + c - epilogue.first,
-            lane.template pass<How>(epilogue, pixels[r],
-                                    load(group + r * kOutputs + c)));
-      lane.finish(epilogue, channel + c);
-    }
-  }
-  static void back_group_pooled(const A* group, int rows,
-                                const GradientEpilogue<S>& epilogue,
-                                int channel, const int64_t* pixels, int64_t row,
-                                Panel<A> y, int64_t at) {
-    for (int c = 0; c < kOutputs; c += L) {
-      EpilogueLane<S> lane(epilogue, channel + c);
-      for (int r = 0; r < rows; ++r) {
-        const Vec<A> dy = load(group + r * kOutputs + c) * splat(A(0.25));
-        Vec<A> sum = {};
-        for (const int64_t place : {int64_t{0}, int64_t{1}, row, row + 1})
-          sum += lane.template pass<AccumulateMode::kStore>(
-              epilogue, pixels[r] + place, dy);
-        put_by_pixels<S, Pair>(y, at + r, channel + c - epilogue.first,
-                               sum * splat(A(0.25)));
-      }
-      lane.finish(epilogue, channel + c);
-    }
-  }
-
-  template <class Finish>
-  static CHEXNET_INLINE void each_group(Panel<A> panel, int n, int channels,
-                                        const A* weights,
-                                        const GradientEpilogue<S>& epilogue,
-                                        const int64_t* pixels,
-                                        const Finish& finish) {
-    const int blocks = channels / kBlock / (Pair ? 2 : 1);
-    const BlockOffsets offsets(blocks, panel.rows);
-    alignas(64) A group[kGroup * kOutputs];
-    for (int o = epilogue.first; o < epilogue.last; o += kOutputs)
-      for (int p = 0; p < n; p += kGroup) {
-        const int rows = std::min(kGroup, n - p);
-        for (int r = 0; r < rows;
-             ++r) {  // what the epilogue will read arrives meanwhile
-          prefetch_outputs(epilogue.map.x + pixels[p + r] * epilogue.map.pitch +
-                           o);
-          prefetch_outputs(epilogue.d + pixels[p + r] * epilogue.d_pitch + o);
-        }
-        multiply_group<A, Pair>(
-            panel.units + p * kBlock, offsets.values, blocks,
-            weights + static_cast<int64_t>(o) * blocks * kBlock, rows, group);
-        finish(group, rows, o, p);
-      }
-  }
-  static void multiply_back(Panel<A> panel, int n, int channels,
-                            const A* weights,
-                            const GradientEpilogue<S>& epilogue,
-                            const int64_t* pixels, Panel<A> y) {
-    each_group(panel, n, channels, weights, epilogue, pixels,
-               [&](const A* group, int rows, int o, int p) {
-                 switch (epilogue.accumulate) {
-                   case AccumulateMode::kStore:
-                     return back_group<AccumulateMode::kStore>(
-                         group, rows, epilogue, o, pixels + p, y, p);
-                   case AccumulateMode::kAdd:
-                     return back_group<AccumulateMode::kAdd>(
-                         group, rows, epilogue, o, pixels + p, y, p);
-                   case AccumulateMode::kAddBeforeRelu:
-                     return back_group<AccumulateMode::kAddBeforeRelu>(
-                         group, rows, epilogue, o, pixels + p, y, p);
-                 }
-               });
-  }
-  static void multiply_back_pooled(Panel<A> panel, int n, int channels,
-                                   const A* weights,
-                                   const GradientEpilogue<S>& epilogue,
-                                   const int64_t* pixels, int64_t row,
-                                   Panel<A> y) {
-    each_group(panel, n, channels, weights, epilogue, pixels,
-               [&](const A* group, int rows, int o, int p) {
-                 back_group_pooled(group, rows, epilogue, o, pixels + p, row, y,
-                                   p);
-               });
-  }
-
-  static void weight_gradient(Panel<A> dy, int outputs, Panel<A> y,
-                              int channels, int n, A* w, int64_t pitch,
-                              bool add, NextRows next, NextRows also_next) {
-    gradient_tiles<A, Pair>(dy, outputs, y, channels, Pair ? (n + 1) / 2 : n, w,
-                            pitch, add, next, also_next);
   }
 };
 

@@ -10,7 +10,7 @@
 // both exact, so only weights are rounded.
 #pragma once
 
-#include "epilogue.hpp"
+#include "pointwise_back.hpp"
 
 namespace chexnet {
 namespace {
@@ -95,7 +95,7 @@ struct Stem {
       for (int py = y / 2; py <= (y + 1) / 2 && py < pooled_height; ++py)
         for (int px = 0; px < pooled; ++px) {
           const int64_t at = static_cast<int64_t>(py) * pooled + px;
-          const Vec<A> d = Pointwise<S, false>::gradient_at(
+          const Vec<A> d = PointwiseBack<S, false>::gradient_at(
               pooled_gradient, first_pixel + at, c);
           const Vec<A> place =
               load_bytes<A>(chosen + at * pooled_gradient.channels + c);

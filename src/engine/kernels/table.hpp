@@ -3,6 +3,7 @@
 
 #include "conv3.hpp"
 #include "pointwise.hpp"
+#include "pointwise_back.hpp"
 #include "sets.hpp"
 #include "stem.hpp"
 #include "winograd.hpp"
@@ -14,6 +15,7 @@ namespace {
 template <class S, bool Pair>
 Kernels<S> make_kernels(const char* name) {
   using P = Pointwise<S, Pair>;
+  using B = PointwiseBack<S, Pair>;
   using C = Conv3<S, Pair>;
   using W = Winograd<S>;
   using F = Stem<S, Pair>;
@@ -24,12 +26,12 @@ Kernels<S> make_kernels(const char* name) {
   k.normalize = P::normalize;
   k.copy = P::copy;
   k.normalize_pooled = P::normalize_pooled;
-  k.gradient = P::gradient;
-  k.gradient_row = P::gradient_row;
+  k.gradient = B::gradient;
+  k.gradient_row = B::gradient_row;
   k.multiply = P::multiply;
-  k.multiply_back = P::multiply_back;
-  k.multiply_back_pooled = P::multiply_back_pooled;
-  k.weight_gradient = P::weight_gradient;
+  k.multiply_back = B::multiply_back;
+  k.multiply_back_pooled = B::multiply_back_pooled;
+  k.weight_gradient = B::weight_gradient;
   k.conv3_band = C::band;
   k.conv3_band_back = C::band_back;
   k.conv3_weight_gradient = C::weight_gradient;

@@ -1,6 +1,8 @@
 // train: everything that can be refused by looking at the command line and the
 // config is refused before any rank exists, so that it is told once and at
 // once; what needs the data follows in train/trainer.cpp on every rank.
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -99,6 +101,8 @@ int run(const Options& options, Invocation& invocation) {
     std::cout << config_yaml(config);
     return 0;
   }
+  // A reader of what it prints that goes away is no reason to end a training.
+  ::signal(SIGPIPE, SIG_IGN);
   // Before any rank exists, so a typo is reported once.
   check_run(config);
   check_output(options.timeline);

@@ -27,6 +27,12 @@ for ranks in 1 2; do
   check "and no crash" sh -c '! grep -qiE "segmentation|signal code" log'
 done
 
+for ranks in 1 2; do
+  "$program" train "$small" --out trained-$ranks --ranks $ranks --set train.max_steps=2 --set eval.splits=[test] 2>&1 | head -c 1 >/dev/null
+  check "a training goes on to its end, $ranks ranks" [ "${PIPESTATUS[0]}" = 0 ]
+  check "all of it" grep -q '"event":"end"' trained-$ranks/metrics.jsonl
+done
+
 mkfifo fifo
 for ranks in 1 2; do
   (exec 9<>fifo; sleep 60) & holder=$!

@@ -41,7 +41,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/launcher_files.hpp"
 #include "chexnet/launch/launchers.hpp"
-#include "stdout_relay.hpp"
+#include "stream_relay.hpp"
 
 namespace chexnet {
 
@@ -214,7 +214,7 @@ std::optional<int> ended(pid_t child) {
   const int null = open("/dev/null", O_RDWR);
   if (null >= 0 && !streams.input) dup2(null, STDIN_FILENO);
   dup2(streams.out >= 0 ? streams.out : null, STDOUT_FILENO);
-  if (!streams.errors) dup2(null, STDERR_FILENO);
+  dup2(streams.errors >= 0 ? streams.errors : null, STDERR_FILENO);
   execvp(argv[0], argv.data());
   static constexpr char kMessage[] =
       "error: [launch] mpirun cannot be started. Hint: install openmpi-bin, or "
@@ -239,17 +239,14 @@ void pass_on(int signal, pid_t child, bool first) {
     kill(child, SIGTERM);
 }
 
-// After the child's end. Who reads our stdout may take its time; a signal gives
-// it up.
-void finish(StdoutRelay& relay, ParentSignals& signals, bool is_filter) {
+// After the child's end. Who reads it may take its time; a signal gives it up.
+void finish(StreamRelay& relay, ParentSignals& signals) {
   constexpr double kLook_s = 0.02;
   relay.child_is_gone();
   while (!relay.done())
     if (const int signal = signals.next(kLook_s);
         signal != 0 && signal != SIGCHLD)
       break;
-  if (relay.is_closed() && is_filter) raise(SIGPIPE);
-  if (relay.failed()) std::cout.setstate(std::ios::badbit);
 }
 
 }  // namespace
@@ -273,11 +270,13 @@ pid_t start_child(const std::vector<std::string>& command,
 
 int run_as_parent(const std::vector<std::string>& command,
                   ParentSignals& signals, const ParentWork& work) {
-  StdoutRelay relay;
-  const pid_t child = start_child(
-      command, signals,
-      {.input = work.gives_stdin, .out = relay.for_child(), .errors = true});
-  relay.start();
+  StreamRelay out(STDOUT_FILENO), errors(STDERR_FILENO);
+  const pid_t child = start_child(command, signals,
+                                  {.input = work.gives_stdin,
+                                   .out = out.for_child(),
+                                   .errors = errors.for_child()});
+  out.start();
+  errors.start();
   const RankLauncher* launcher = find_launcher(command[0]);
   if (launcher != nullptr && launcher->of_mpi)
     remove_launcher_files_behind(child);
@@ -291,7 +290,10 @@ int run_as_parent(const std::vector<std::string>& command,
     const int signal = signals.next(1);
     // Asked each time: a SIGCHLD may be lost among others, or never come.
     if (const auto code = ended(child)) {
-      finish(relay, signals, work.is_filter);
+      finish(errors, signals);
+      finish(out, signals);
+      if (out.is_closed() && work.is_filter) raise(SIGPIPE);
+      if (out.failed()) std::cout.setstate(std::ios::badbit);
       return *code;
     }
     if (signal != 0 && signal != SIGCHLD)
@@ -299,7 +301,7 @@ int run_as_parent(const std::vector<std::string>& command,
     if (now_s() - looked_s < 1) continue;
     looked_s = now_s();
     const bool to_stop =
-        signals.asked_to_stop() || (work.is_filter && relay.is_closed());
+        signals.asked_to_stop() || (work.is_filter && out.is_closed());
     if (to_stop && told++ < kTellings) kill(child, SIGUSR1);
     if (work.ends_it && work.ends_it()) kill(-child, SIGKILL);
   }

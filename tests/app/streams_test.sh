@@ -23,12 +23,12 @@ for ranks in 1 2; do
   check "a full disk under stdout, $ranks ranks: exit 4" [ "$("$program" predict run @list.txt --json --ranks $ranks 2>log >/dev/full; echo $?)" = 4 ]
   check "and the reason" grep -q "what should stand on stdout could not be written" log
   check "a reader that goes away, $ranks ranks: SIGPIPE" \
-    [ "$("$program" predict run @list.txt --json --ranks $ranks 2>log | head -c 1 >/dev/null; echo "${PIPESTATUS[0]}")" = 141 ]
+    [ "$("$program" predict run @list.txt --json --ranks $ranks 2>log | true; echo "${PIPESTATUS[0]}")" = 141 ]
   check "and no crash" sh -c '! grep -qiE "segmentation|signal code" log'
 done
 
 for ranks in 1 2; do
-  "$program" train "$small" --out trained-$ranks --ranks $ranks --set train.max_steps=2 --set eval.splits=[test] 2>&1 | head -c 1 >/dev/null
+  "$program" train "$small" --out trained-$ranks --ranks $ranks --set train.max_steps=2 --set eval.splits=[test] 2>&1 | true
   check "a training goes on to its end, $ranks ranks" [ "${PIPESTATUS[0]}" = 0 ]
   check "all of it" grep -q '"event":"end"' trained-$ranks/metrics.jsonl
 done

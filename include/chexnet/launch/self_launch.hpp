@@ -115,9 +115,8 @@ class ParentSignals {
 
 // Starts a command in a process group of its own that dies with this process.
 struct ChildStreams {
-  bool input = false;   // our stdin, which mpirun gives to rank 0; no terminal
-  int out = -1;         // the descriptor of its stdout; -1: nowhere
-  bool errors = false;  // to our stderr
+  bool input = false;  // our stdin, which mpirun gives to rank 0; no terminal
+  int out = -1, errors = -1;  // descriptors for its stdout and stderr; -1: none
 };
 pid_t start_child(const std::vector<std::string>& command,
                   const ParentSignals& signals, const ChildStreams& streams);

@@ -1,5 +1,5 @@
-// What a child writes to its stdout, passed on to ours: mpirun itself takes no
-// notice of a full disk there, and dies of a pipe that nobody reads.
+// What a child writes to its stdout or stderr, passed on to ours: mpirun itself
+// takes no notice of a full disk there, and dies of a pipe that nobody reads.
 #pragma once
 
 #include <atomic>
@@ -7,15 +7,16 @@
 
 namespace chexnet {
 
-class StdoutRelay {
+class StreamRelay {
  public:
-  // Before the child is made. DeviceError when there is no pipe to be had.
-  StdoutRelay();
-  ~StdoutRelay();  // gives up what was not passed on
-  StdoutRelay(const StdoutRelay&) = delete;
-  StdoutRelay& operator=(const StdoutRelay&) = delete;
+  // To the descriptor `to`. Before the child is made. DeviceError when there is
+  // no pipe to be had.
+  explicit StreamRelay(int to);
+  ~StreamRelay();  // gives up what was not passed on
+  StreamRelay(const StreamRelay&) = delete;
+  StreamRelay& operator=(const StreamRelay&) = delete;
 
-  // The child's stdout.
+  // What it writes to.
   int for_child() const { return write_; }
   // Once the child has it: begins.
   void start();
@@ -25,12 +26,12 @@ class StdoutRelay {
   bool done() const { return done_; }
   // Something could not be written; the rest is thrown away.
   bool failed() const { return failed_; }
-  // So it is because nobody reads our stdout any more.
+  // So it is because nobody reads it any more.
   bool is_closed() const { return closed_; }
 
  private:
   void pass_on();
-  int read_ = -1, write_ = -1;
+  int to_, read_ = -1, write_ = -1;
   std::atomic<bool> child_gone_ = false, given_up_ = false, done_ = false,
                     failed_ = false, closed_ = false;
   std::thread thread_;

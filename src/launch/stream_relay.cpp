@@ -1,4 +1,4 @@
-#include "stdout_relay.hpp"
+#include "stream_relay.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -27,15 +27,15 @@ bool is_ready(int fd, short event) {
 
 // Whether the first of `bytes` are written; looks at `given_up` while nobody
 // takes them. errno is 0 where it was given up.
-bool write_some(std::span<const char>& bytes,
+bool write_some(int to, std::span<const char>& bytes,
                 const std::atomic<bool>& given_up) {
-  while (!is_ready(STDOUT_FILENO, POLLOUT))
+  while (!is_ready(to, POLLOUT))
     if (given_up) {
       errno = 0;
       return false;
     }
   const ssize_t written =
-      write(STDOUT_FILENO, bytes.data(), std::min(bytes.size(), kPiece));
+      write(to, bytes.data(), std::min(bytes.size(), kPiece));
   if (written < 0) return errno == EINTR || errno == EAGAIN;
   bytes = bytes.subspan(static_cast<size_t>(written));
   return true;
@@ -43,7 +43,7 @@ bool write_some(std::span<const char>& bytes,
 
 }  // namespace
 
-StdoutRelay::StdoutRelay() {
+StreamRelay::StreamRelay(int to) : to_(to) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw DeviceError(std::string("[launch] pipe: ") + std::strerror(errno) +
@@ -52,20 +52,20 @@ StdoutRelay::StdoutRelay() {
   write_ = ends[1];
 }
 
-StdoutRelay::~StdoutRelay() {
+StreamRelay::~StreamRelay() {
   given_up_ = true;
   if (thread_.joinable()) thread_.join();
   close(read_);
   if (write_ >= 0) close(write_);
 }
 
-void StdoutRelay::start() {
+void StreamRelay::start() {
   close(write_);
   write_ = -1;
   thread_ = std::thread([this] { pass_on(); });
 }
 
-void StdoutRelay::pass_on() {
+void StreamRelay::pass_on() {
   sigset_t pipe_signal;
   sigemptyset(&pipe_signal);
   sigaddset(&pipe_signal, SIGPIPE);
@@ -81,7 +81,7 @@ void StdoutRelay::pass_on() {
     if (got <= 0) break;
     std::span<const char> bytes(buffer.data(), static_cast<size_t>(got));
     while (!bytes.empty() && !failed_)
-      if (!write_some(bytes, given_up_)) {
+      if (!write_some(to_, bytes, given_up_)) {
         closed_ = errno == EPIPE;
         failed_ = true;
       }

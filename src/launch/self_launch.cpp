@@ -13,8 +13,10 @@
 //        v
 //   rank 0, rank 1, ...         write a checkpoint and exit with 75
 //
-// Behind mpirun a small process of no group waits for its end, and removes what
-// it leaves when it is killed (launcher_files).
+// What mpirun prints comes through the parent (StreamRelay), which knows of a
+// full disk and of a reader that is gone. Behind mpirun a small process of no
+// group waits for its end, and removes what it leaves when it is killed
+// (launcher_files).
 //
 // TERM never goes to mpirun first: it would kill the ranks a second later, in
 // the middle of a checkpoint. Ctrl-C reaches the parent alone, because mpirun
@@ -270,16 +272,22 @@ pid_t start_child(const std::vector<std::string>& command,
 
 int run_as_parent(const std::vector<std::string>& command,
                   ParentSignals& signals, const ParentWork& work) {
-  StreamRelay out(STDOUT_FILENO), errors(STDERR_FILENO);
-  const pid_t child = start_child(command, signals,
-                                  {.input = work.gives_stdin,
-                                   .out = out.for_child(),
-                                   .errors = errors.for_child()});
-  out.start();
-  errors.start();
   const RankLauncher* launcher = find_launcher(command[0]);
-  if (launcher != nullptr && launcher->of_mpi)
-    remove_launcher_files_behind(child);
+  const bool of_mpi = launcher != nullptr && launcher->of_mpi;
+  // Other commands see for themselves what becomes of what they write, and
+  // whether a terminal shows it.
+  std::optional<StreamRelay> out, errors;
+  ChildStreams streams{work.gives_stdin, STDOUT_FILENO, STDERR_FILENO};
+  if (of_mpi) {
+    streams.out = out.emplace(STDOUT_FILENO).for_child();
+    streams.errors = errors.emplace(STDERR_FILENO).for_child();
+  }
+  const pid_t child = start_child(command, signals, streams);
+  if (of_mpi) {
+    remove_launcher_files_behind(child);  // forks, so threads come after it
+    out->start();
+    errors->start();
+  }
 
   // mpirun drops a signal while it has no ranks yet, so the request to stop is
   // sent again for a while.
@@ -290,18 +298,19 @@ int run_as_parent(const std::vector<std::string>& command,
     const int signal = signals.next(1);
     // Asked each time: a SIGCHLD may be lost among others, or never come.
     if (const auto code = ended(child)) {
-      finish(errors, signals);
-      finish(out, signals);
-      if (out.is_closed() && work.is_filter) raise(SIGPIPE);
-      if (out.failed()) std::cout.setstate(std::ios::badbit);
+      if (!of_mpi) return *code;
+      finish(*errors, signals);
+      finish(*out, signals);
+      if (out->is_closed() && work.is_filter) raise(SIGPIPE);
+      if (out->failed()) std::cout.setstate(std::ios::badbit);
       return *code;
     }
     if (signal != 0 && signal != SIGCHLD)
       pass_on(signal, child, !signals.ends_at_once());
     if (now_s() - looked_s < 1) continue;
     looked_s = now_s();
-    const bool to_stop =
-        signals.asked_to_stop() || (work.is_filter && out.is_closed());
+    const bool to_stop = signals.asked_to_stop() ||
+                         (work.is_filter && of_mpi && out->is_closed());
     if (to_stop && told++ < kTellings) kill(child, SIGUSR1);
     if (work.ends_it && work.ends_it()) kill(-child, SIGKILL);
   }

@@ -126,13 +126,13 @@ struct ParentWork {
   // mpirun started here).
   std::function<bool()> ends_it = {};
   bool gives_stdin = false;
-  // Where nobody reads its stdout any more it is asked to stop, and this
+  // Where nobody reads mpirun's stdout any more it is asked to stop, and this
   // process ends by SIGPIPE as any filter does. Else it goes on.
   bool is_filter = false;
 };
-// Runs a command to its end and returns its exit code. Where its stdout could
-// not be written, std::cout is bad then. DeviceError when nobody knows how it
-// ended.
+// Runs a command to its end and returns its exit code. Where the stdout of
+// mpirun could not be written, std::cout is bad then. DeviceError when nobody
+// knows how it ended.
 int run_as_parent(const std::vector<std::string>& command,
                   ParentSignals& signals, const ParentWork& work = {});
 

@@ -17,7 +17,8 @@ token=$(curl -si -H 'X-Auth-User: test:tester' -H 'X-Auth-Key: testing' "$endpoi
 swift_curl() { curl -sf -H "X-Auth-Token: $token" "$@"; }
 there=$endpoint/v1/AUTH_test
 put() { swift_curl -T "$1" "$there/$2" >/dev/null; }       # put FILE OBJECT
-get() { swift_curl -o "$2" "$there/$1"; }                   # get OBJECT FILE
+# get OBJECT FILE. On a busy machine Swift may say 401, for a moment, when its cache of tokens is late.
+get() { swift_curl -S --retry 8 --retry-delay 5 --retry-all-errors -o "$2" "$there/$1"; }
 names() { swift_curl "$there/$1?prefix=${2:-}"; }           # names BUCKET [PREFIX]
 for bucket in xrays results runs; do  # its parts start one after the other
   for _ in $(seq 30); do swift_curl -X PUT "$there/$bucket" && break; sleep 0.5; done

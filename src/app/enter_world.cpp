@@ -221,8 +221,8 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
     setenv(kRestartsVariable, "0", 1);
     return RankWorld(run_ranks(launch, task, config.timeout_s));
   }
-  if (!launch.alone) refuse_unreachable_input(task);
   if (!launch.alone) {
+    refuse_unreachable_input(task);
     refuse_failed(start_checks(config, ranks));
     log_info("starting " + std::to_string(launch.layout.ranks) + " ranks by " +
              ranks.mpirun.name().text() + ": " +

@@ -93,10 +93,6 @@ const void* address(const OptionalTensor& t) {
   return t ? t->const_data_ptr() : nullptr;
 }
 
-at::Tensor dense(const at::Tensor& dy) {
-  return dy.contiguous(at::MemoryFormat::ChannelsLast);
-}
-
 at::Tensor per_channel(const at::Tensor& x) {
   return at::empty({x.size(1)},
                    x.options()
@@ -159,13 +155,13 @@ long long vectors_apart(const at::Tensor& map, const Map& like) {
   return bytes / kVectorBytes;
 }
 
-TwoTensors sums(const at::Tensor& given, const at::Tensor& x,
+TwoTensors sums(const at::Tensor& dy, const at::Tensor& x,
                 const OptionalTensor&, const at::Tensor& weight,
                 const at::Tensor& bias, const at::Tensor& mean,
                 const at::Tensor&, const at::Tensor& invstd, double,
                 bool relu) {
   const Map map(x);
-  const at::Tensor dy = dense(given);
+  require_vectors(dy, "a gradient");
   const KernelGrid grid = map.reducing();
   Partial partial = partial_of(grid, x);
   at::Tensor dweight = per_channel(x), dbias = per_channel(x);
@@ -177,14 +173,14 @@ TwoTensors sums(const at::Tensor& given, const at::Tensor& x,
 }
 
 // `pixels`: how many the sums are of, where they are not the map's alone.
-at::Tensor gradient(const at::Tensor& given, const at::Tensor& x,
+at::Tensor gradient(const at::Tensor& dy, const at::Tensor& x,
                     const OptionalTensor&, const at::Tensor& weight,
                     const at::Tensor& bias, const at::Tensor& mean,
                     const at::Tensor& invstd, const at::Tensor& dweight,
                     const at::Tensor& dbias, const OptionalTensor& pixels,
                     const OptionalTensor& more, bool relu) {
   const Map map(x);
-  const at::Tensor dy = dense(given);
+  require_vectors(dy, "a gradient");
   at::Tensor dx = at::empty_like(x);
   launch_on(kBatchNormGradient, x, map.mapping(), dy.const_data_ptr(),
             x.const_data_ptr(), map.rows, map.vectors, floats(mean),
@@ -195,12 +191,11 @@ at::Tensor gradient(const at::Tensor& given, const at::Tensor& x,
   return dx;
 }
 
-ThreeTensors gradients(const at::Tensor& given, const at::Tensor& x,
+ThreeTensors gradients(const at::Tensor& dy, const at::Tensor& x,
                        const OptionalTensor& y, const at::Tensor& weight,
                        const at::Tensor& bias, const at::Tensor& mean,
                        const at::Tensor& invstd, double epsilon,
                        const OptionalTensor& more, bool relu) {
-  const at::Tensor dy = dense(given);
   const auto [dweight, dbias] =
       sums(dy, x, y, weight, bias, mean, {}, invstd, epsilon, relu);
   return {gradient(dy, x, y, weight, bias, mean, invstd, dweight, dbias, {},

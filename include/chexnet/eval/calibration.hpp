@@ -35,8 +35,7 @@ std::optional<TemperatureScaling> fit_temperature(
 // The non-decreasing map of least squares (Zadrozny and Elkan, KDD 2002), by
 // pooling adjacent violators. Linear between its points, constant outside, as
 // scikit-learn's IsotonicRegression(out_of_bounds="clip") of these targets.
-// Images may become
-// tied. Two arrays hold it all.
+// Images may become tied. Two arrays hold it all.
 struct IsotonicMap {
   std::vector<double> from;  // [points] ascending, each once
   std::vector<double> to;    // [points] not descending

@@ -135,14 +135,20 @@ at::Tensor BatchNorm::forward_synchronized(
                               kernels_);
 }
 
-at::Tensor BatchNorm::backward(const at::Tensor& dy,
+at::Tensor BatchNorm::backward(const at::Tensor& given,
                                const MicroBatch& micro_batch,
                                const std::optional<at::Tensor>& more) {
   const Parameters& p = context_.parameters;
+  // ReLU's cut is the kernels' own work, and else made once for all passes.
   const BatchNormInput input{std::exchange(x_, {}), p.value(weight_),
-                             p.value(bias_), relu_};
+                             p.value(bias_), relu_ && kernels_};
   const std::optional<at::Tensor> y =
       relu_ ? std::optional(std::exchange(y_, {})) : std::nullopt;
+  at::Tensor dy = given;
+  if (kernels_)
+    dy = dense(given);
+  else if (relu_)
+    dy = at::threshold_backward(given, *y, 0);
   at::Tensor dx, dw, db;
   if (context_.sync != nullptr) {
     std::tie(dx, dw, db) = backward_synchronized(dy, input, y, more);
@@ -152,10 +158,10 @@ at::Tensor BatchNorm::backward(const at::Tensor& dy,
                              std::exchange(invstd_, {}), more);
   } else {
     std::tie(dx, dw, db) = at::batch_norm_backward(
-        relu_ ? at::threshold_backward(dy, *y, 0) : dy, input.x, input.weight,
-        p.running_mean(statistics_), p.running_var(statistics_),
-        std::exchange(mean_, {}), std::exchange(invstd_, {}), true,
-        kBatchNormEpsilon, {true, true, true}, std::exchange(reserve_, {}));
+        dy, input.x, input.weight, p.running_mean(statistics_),
+        p.running_var(statistics_), std::exchange(mean_, {}),
+        std::exchange(invstd_, {}), true, kBatchNormEpsilon, {true, true, true},
+        std::exchange(reserve_, {}));
     if (more) dx.add_(*more);
   }
   context_.gradients.add(bias_, db, micro_batch);

@@ -82,12 +82,11 @@ at::Tensor relu_backward_by_aten(const at::Tensor& dy,
 
 // --- the dispatcher's
 
-// As our kernels take gradients.
+}  // namespace
+
 at::Tensor dense(const at::Tensor& dy) {
   return dy.contiguous(at::MemoryFormat::ChannelsLast);
 }
-
-}  // namespace
 
 void add_and_cut(at::Tensor& y, const OptionalTensor& shortcut, bool relu) {
   if (shortcut) y.add_(*shortcut);

@@ -18,6 +18,9 @@ constexpr double kBatchNormEpsilon = 1e-5;  // torchvision's
 // fp32, fp16 or bf16, pixels of whole 16 bytes, less than 32 GiB.
 bool own_kernels_take(const at::Tensor& x);
 
+// As our kernels take gradients: channels-last, a copy where it is not.
+at::Tensor dense(const at::Tensor& dy);
+
 // y += shortcut, then ReLU, in place and by ATen's operators.
 void add_and_cut(at::Tensor& y, const std::optional<at::Tensor>& shortcut,
                  bool relu);

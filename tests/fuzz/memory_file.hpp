@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,28 @@ class MemoryFile {
 
  private:
   int fd_;
+};
+
+// A folder that goes with this object, in memory where the system has /dev/shm:
+// for what writes files under names.
+class MemoryFolder {
+ public:
+  explicit MemoryFolder(const std::string& name) {
+    const std::filesystem::path memory = "/dev/shm";
+    path_ = (exists(memory) ? memory : std::filesystem::temp_directory_path()) /
+            ("fuzz-" + name + "-" + std::to_string(getpid()));
+    create_directories(path_);
+  }
+  ~MemoryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  MemoryFolder(const MemoryFolder&) = delete;
+  MemoryFolder& operator=(const MemoryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
 };
 
 // One file, whatever path is asked for.

@@ -22,9 +22,11 @@ void run(Bytes bytes) {
               "a threshold is a number above 0");
     require(!wanted.gpus || *wanted.gpus >= 0, "a count is not negative");
 
-    for (const auto& row : compare(wanted, {}))
+    for (const auto& row : compare(wanted, {})) {
       require(!row.good || row.wanted == "0",
               "what was not measured is not good");
+      require(row.good || !row.check().advice.empty(), "what fails has advice");
+    }
     NodeFigures best;
     best.images_per_s = best.allreduce_gb_per_s = best.read_mb_per_s = 1e308;
     best.gpus = 9999;
@@ -42,7 +44,13 @@ std::vector<std::string> seeds() {
       "gpu: {step: 1800 images/s, gpus: 4, driver: 580.65.06}\n"
       "cpu:\n  hosts: [node1, node2*]\n  step: 6 images/s\n",
       "all: {read: 1.5 GB/s, allreduce: 250 MB/s, self_test: required}\n",
-      "a: {step: inf images/s}\n", "a: {driver: -1.2}\n"};
+      "a: {step: inf images/s}\n",
+      "a: {driver: -1.2}\n",
+      "gpu: {gpus: many}\n",
+      "gpu: {step: [1, 2]}\n",
+      "gpu: {self_test: perhaps}\n",
+      "gpu: {hosts: [node1]}\n",
+      "gpu: {hosts: [other*], gpus: 1}\n"};
 }
 
 const Registered kTarget{{"acceptance", run, nullptr, seeds}};

@@ -33,7 +33,7 @@ void run(Bytes bytes) {
     require(*seconds >= 0, "a time is not negative");
   const Environment nothing = [](const char*) { return nullptr; };
   using enum BatchJob::Kind;
-  for (const auto kind : {kSlurm, kPbs, kLsf, kGridEngine, kFlux}) {
+  for (const auto kind : {kNone, kSlurm, kPbs, kLsf, kGridEngine, kFlux}) {
     BatchJob job;
     job.kind = kind;
     job.id = "1";

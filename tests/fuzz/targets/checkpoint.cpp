@@ -1,13 +1,12 @@
 // What state.json says of the files of its checkpoint.
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/described_files.hpp"
 #include "chexnet/checkpoint/store.hpp"
-#include "fuzz/target.hpp"
+#include "chexnet/core/files.hpp"
+#include "fuzz/memory_file.hpp"
 
 namespace chexnet::fuzz {
 namespace {
@@ -15,22 +14,6 @@ namespace {
 constexpr const char* kContent = "abc";
 constexpr const char* kSum =
     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-
-// A checkpoint of one file, in memory where the system has /dev/shm.
-struct Folder {
-  Folder() {
-    const std::filesystem::path memory = "/dev/shm";
-    path = (exists(memory) ? memory : std::filesystem::temp_directory_path()) /
-           ("fuzz-checkpoint-" + std::to_string(getpid()));
-    create_directories(path);
-    std::ofstream(path / "model.safetensors") << kContent;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::filesystem::path path;
-};
 
 void mend(std::vector<std::byte>& bytes) {
   const auto json = nlohmann::json::parse(text_of(bytes), nullptr, false);
@@ -41,17 +24,51 @@ void mend(std::vector<std::byte>& bytes) {
   }
 }
 
+constexpr const char* kModel = "model.safetensors";
+
+// A checkpoint of one file; its model is replaced while a state of both is
+// there, as an average of weights replaces it.
+void check_replacement(const std::filesystem::path& folder,
+                       const std::string& state) {
+  const auto write = [](const char* content) {
+    return [content](const std::filesystem::path& to) {
+      std::ofstream(to) << content;
+    };
+  };
+  replace_described_file(folder, kModel, write("another"));
+  require(CheckpointStore::problem(folder).empty(),
+          "a file that was replaced is the one that state.json names");
+  const std::string replaced = read_text(folder / "state.json");
+  const std::string either = with_either_files(state, replaced);
+  const auto fits = [&](const std::string& said) {
+    return first_difference(folder, said, kModel).empty();
+  };
+  require(
+      either.empty() || (fits(either) && !fits(with_files_of(either, state))),
+      "a state of both files fits the new one");
+  replace_described_file(folder, kModel, write(kContent));
+  require(either.empty() || fits(either),
+          "a state of both files fits the old one");
+}
+
 void run(Bytes bytes) {
-  static const Folder folder;
-  std::ofstream(folder.path / "state.json", std::ios::binary) << text_of(bytes);
-  accepted<CheckpointError>([&] { CheckpointStore::problem(folder.path); });
+  static const MemoryFolder folder("checkpoint");
+  const std::string state = text_of(bytes);
+  std::ofstream(folder.path() / kModel) << kContent;
+  std::ofstream(folder.path() / "state.json", std::ios::binary) << state;
+  std::string problem = "unreadable";
+  accepted<CheckpointError>(
+      [&] { problem = CheckpointStore::problem(folder.path()); });
   accepted<CheckpointError>([&] {
-    const bool names_it =
-        text_of(bytes).find("model.safetensors") != std::string::npos;
-    if (resolve_model(folder.path).filename() == "model.safetensors")
-      require(names_it || text_of(bytes).find('\\') != std::string::npos,
+    const bool names_it = state.find(kModel) != std::string::npos;
+    if (resolve_model(folder.path()).filename() == kModel)
+      require(names_it || state.find('\\') != std::string::npos,
               "a model that is taken is one that state.json names");
   });
+  const auto json = nlohmann::json::parse(state, nullptr, false);
+  if (problem.empty() && json.at("files").size() == 1 &&
+      json["files"].contains(kModel))
+    check_replacement(folder.path(), state);
 }
 
 std::vector<std::string> seeds() {

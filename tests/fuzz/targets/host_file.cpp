@@ -1,4 +1,6 @@
 // Host files of three kinds.
+#include <arpa/inet.h>
+
 #include "chexnet/launch/hosts.hpp"
 #include "fuzz/memory_file.hpp"
 
@@ -14,6 +16,9 @@ void run(Bytes bytes) {
   std::string text;
   for (const auto& host : hosts) {
     require(host.slots >= 1, "a host has a slot");
+    if (in_addr address{}; inet_pton(AF_INET, host.name.c_str(), &address) == 1)
+      require(is_this_host(host.name) || !host.name.starts_with("127."),
+              "a loopback address is this host's");  // no name: no query
     text += host.name + " slots=" + std::to_string(host.slots) + "\n";
   }
   const std::string list = host_list(hosts, 8, 0);
@@ -30,6 +35,7 @@ void run(Bytes bytes) {
 
 std::vector<std::string> seeds() {
   return {"node1 slots=4 max_slots=8\nnode2:2 # two\n\n", "a\na\nb\n",
+          "127.0.0.1\n192.0.2.1\n",
           "10.0.0.1:16\nfd00::2 slots=2\nnode3 max-slots=2 slots=2\n"};
 }
 

@@ -5,6 +5,21 @@
 namespace chexnet::fuzz {
 namespace {
 
+// The index of this container, as far as its kind keeps what an entry says.
+void check_index(const std::vector<Entry>& entries, ContainerKind kind,
+                 const StoredFile& file) {
+  const auto again =
+      entries_of_text(index_text(entries, kind, file), "again.index");
+  require(again.size() == entries.size(), "an index has all entries");
+  require(kind != ContainerKind::kTarGz || again == entries,
+          "an index of a tar.gz keeps all that an entry says");
+  for (size_t i = 0; i < entries.size(); ++i)
+    require(again[i].name == entries[i].name &&
+                again[i].offset == entries[i].offset &&
+                again[i].length == entries[i].length,
+            "an entry's place reads back equal");
+}
+
 void run(Bytes bytes) {
   std::vector<Entry> entries;
   if (!accepted<DataError>(
@@ -12,6 +27,9 @@ void run(Bytes bytes) {
     return;
   require(entries_of_text(all_fields_text(entries), "again") == entries,
           "entries that are written read back equal");
+  for (const auto kind :
+       {ContainerKind::kFile, ContainerKind::kTarGz, ContainerKind::kPack})
+    check_index(entries, kind, {"x", 9000, "v 1"});
   constexpr uint64_t kSize = 1 << 20;
   for (const auto& entry : entries)
     for (const auto kind : {ContainerKind::kTar, ContainerKind::kTarGz,

@@ -1,7 +1,9 @@
 // A connection between hosts: bytes that come in any pieces are the same lines,
-// and a line without end ends the connection.
+// and a line without end ends the connection. Addresses that hosts name for
+// themselves are taken or refused.
 #include "watch/line_socket.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +11,51 @@
 
 namespace chexnet::fuzz {
 namespace {
+
+// Two ends of a connection over the loopback interface.
+struct Loopback {
+  Loopback() {
+    LineListener listener("127.0.0.1");
+    there = LineSocket::connect(listener.endpoint(), "first");
+    require(there.has_value(), "a listener can be connected to");
+    pollfd wanted{listener.fd(), POLLIN, 0};
+    require(poll(&wanted, 1, 1000) == 1, "a connection comes");
+    here = listener.accept();
+    require(here && here->peer() == "127.0.0.1", "its peer is known");
+  }
+  void expect(const std::vector<std::string>& wanted) {
+    std::vector<std::string> got;
+    while (got.size() < wanted.size()) {
+      pollfd end{here->fd(), POLLIN, 0};
+      require(poll(&end, 1, 1000) == 1, "a line comes");
+      const auto lines = here->receive();
+      require(lines.has_value(), "the connection stays");
+      got.insert(got.end(), lines->begin(), lines->end());
+    }
+    require(got == wanted, "lines come as they were sent");
+  }
+  std::optional<LineSocket> there, here;
+};
+
+// A line as another host would send it.
+void check_line(const std::string& line) {
+  static Loopback ends;
+  static bool is_first = true;
+  require(ends.there->send(line), "a line can be sent");
+  // Who connects leaves a line to be sent before all others.
+  ends.expect(is_first ? std::vector<std::string>{"first", line}
+                       : std::vector{line});
+  is_first = false;
+}
+
+void check_address(const std::string& address) {
+  if (const auto own = address_towards(address))
+    require(address_towards(*own).has_value(), "an own address is an address");
+  const auto ours = own_addresses();
+  for (const auto& theirs : without_own({address}, ours))
+    require(std::ranges::find(ours, theirs) == ours.end(),
+            "what is ours too leads nowhere else");
+}
 
 void run(Bytes bytes) {
   int ends[2];
@@ -40,6 +87,9 @@ void run(Bytes bytes) {
     require(got == text.substr(0, end == std::string::npos ? 0 : end + 1),
             "every whole line comes");
   }
+  const auto line = text.substr(0, std::min<size_t>(text.find('\n'), 1000));
+  check_line(line);
+  check_address(line);
   close(ends[1]);
   for (int looks = 0; socket.receive(); ++looks)
     require(looks < 3, "a connection that was closed is lost");
@@ -47,7 +97,8 @@ void run(Bytes bytes) {
 
 std::vector<std::string> seeds() {
   return {raw("\x00\x07one\ntwo\nthree"),
-          raw("\x20\x00") + std::string(70000, 'x'), raw("\x00\x00a\nb\n\nc")};
+          raw("\x20\x00") + std::string(70000, 'x'), raw("\x00\x00a\nb\n\nc"),
+          raw("\x00\x01") + "127.0.0.1\n", raw("\x00\x01::1\n")};
 }
 
 const Registered kTarget{{"line_socket", run, nullptr, seeds}};

@@ -11,10 +11,11 @@ namespace {
 
 DataConfig config_of(uint8_t choices, const std::string& path) {
   static constexpr ManifestFormat kFormats[] = {
-      ManifestFormat::kNih, ManifestFormat::kChexpert, ManifestFormat::kCsv};
+      ManifestFormat::kNih, ManifestFormat::kChexpert, ManifestFormat::kCsv,
+      ManifestFormat::kCsv};
   DataConfig config;
   config.manifest.path = {path};
-  config.manifest.format = {kFormats[choices % 3]};
+  config.manifest.format = {kFormats[choices & 3]};
   if (choices & 4) config.manifest.columns.patient = "patient";
   if (choices & 8) config.manifest.columns.findings = {"Mass", "Edema"};
   if (choices & 16) config.filter = {"view=PA"};
@@ -102,6 +103,9 @@ std::vector<std::string> seeds() {
       "\x02\x40image,Mass\na.png,1\n",
       "\x02\x81image,Mass\na.png,1\n",
       "\x8a" + std::string(1, '\0') + "image,Mass,Edema\na.png,,-1\n",
+      "\x12" + std::string(1, '\0') + "image,view,Mass\na.png,PA,-1\n",
+      "\x02\x42image,Mass,weight\na.png,1,much\n",
+      "\x06" + std::string(1, '\0') + "image,patient,Mass\na.png,,1\n",
       "\x02" + std::string(1, '\0') + "image,Mass\n"};
 }
 

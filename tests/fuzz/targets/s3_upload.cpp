@@ -118,6 +118,11 @@ void run(Bytes bytes) {
     require(asked.completed && !asked.aborted, "its upload was ended well");
   accepted<DataError, AbsentError, OutageError>(
       [&] { store->put("s3://b/x/y", "lock", {.only_new = true}, {}); });
+  accepted<DataError, AbsentError, OutageError>([&] {
+    const auto lock = store->read_versioned("s3://b/x/y");
+    if (!lock.version.empty())
+      store->put("s3://b/x/y", "mine", {.replaces = lock.version}, {});
+  });
   accepted<DataError, AbsentError, OutageError>(
       [&] { store->remove("s3://b/x/y"); });
   accepted<DataError, AbsentError, OutageError>(

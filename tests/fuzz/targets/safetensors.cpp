@@ -1,5 +1,5 @@
-// safetensors files: what is taken covers the data exactly, and a file is what
-// its bytes are.
+// safetensors files: what is taken covers the data exactly, a file is what its
+// bytes are, and what is written reads back equal.
 #include "chexnet/core/safetensors.hpp"
 
 #include <cstring>
@@ -8,6 +8,22 @@
 
 namespace chexnet::fuzz {
 namespace {
+
+void check_round_trip(const SafetensorsFile& file) {
+  static const MemoryFolder folder("safetensors");
+  const auto path = folder.path() / "x.safetensors";
+  write_safetensors(path, file.arrays(), file.metadata());
+  const SafetensorsFile again(path);
+  require(again.metadata() == file.metadata(), "metadata read back equal");
+  require(again.arrays().size() == file.arrays().size(), "all arrays come");
+  for (const auto& array : file.arrays()) {
+    const auto* found = again.find(array.name);
+    require(found != nullptr && found->type == array.type &&
+                found->shape == array.shape &&
+                std::ranges::equal(found->data, array.data),
+            "an array reads back equal");
+  }
+}
 
 void run(Bytes bytes) {
   static MemoryFile on_disk;
@@ -28,6 +44,7 @@ void run(Bytes bytes) {
     uint64_t header = 0;
     std::memcpy(&header, bytes.data(), 8);
     require(covered == bytes.size() - 8 - header, "the data is covered");
+    check_round_trip(file);
   });
   require(from_path == from_bytes, "a file is taken as its bytes are");
 }

@@ -48,6 +48,10 @@ std::string shortened(std::string_view text, size_t most) {
          std::string(text.substr(text.size() - half));
 }
 
+bool is_visible(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+}
+
 std::string lowered(std::string_view text) {
   std::string small(text);
   for (char& c : small)

@@ -285,6 +285,40 @@ TEST_CASE("a machine without a role, and one that is none, are told apart") {
   }
 }
 
+TEST_CASE("what would break the lines of a request never gets into one") {
+  S3Options options;
+  options.instance_metadata = true;
+  const std::string keys =
+      R"({"AccessKeyId": "id", "SecretAccessKey": "s", "Token": "a\r\nb"})";
+  for (const auto& answers : std::vector<std::vector<Answer>>{
+           {whole("a\r\nb: c"), whole("role"), whole("{}")},
+           {whole("token"), whole("a b"), whole("{}")},
+           {whole("token"), whole("role"), whole(keys)}}) {
+    Script script;
+    script.answers.assign(answers.begin(), answers.end());
+    CHECK_THROWS_AS(read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4),
+                    AbsentError);
+    for (const auto& request : script.requests)
+      for (const auto& [name, value] : request.headers)
+        CHECK((name + value).find_first_of("\r\n") == std::string::npos);
+  }
+  for (const char* name : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+                           "AWS_SESSION_TOKEN", "AWS_REGION"}) {
+    CAPTURE(name);
+    Script script;
+    auto variables = kKeys;
+    variables[name] = "canary\r\nx-more: 1";
+    try {
+      script.store(variables);
+      FAIL("it was accepted");
+    } catch (const ConfigError& e) {
+      const bool is_key = std::string_view(name) != "AWS_REGION";
+      CHECK(is_key ==
+            (std::string(e.what()).find("canary") == std::string::npos));
+    }
+  }
+}
+
 TEST_CASE("a listing is followed from page to page, below its prefix only") {
   const auto object = [](const std::string& key) {
     return "<Contents><Key>" + key +

@@ -19,6 +19,9 @@ constexpr size_t kLongestError = 16'000;  // bytes
 // them how many are left out.
 std::string shortened(std::string_view text, size_t most);
 
+// Whether it is of ASCII's visible characters alone: no blank, no line end.
+bool is_visible(std::string_view text);
+
 // ASCII's capitals as small letters.
 std::string lowered(std::string_view text);
 

@@ -30,7 +30,8 @@ struct S3Options {
 
 // Environment first, then the profile of ~/.aws/credentials
 // (AWS_SHARED_CREDENTIALS_FILE). Empty when there are none: requests then go
-// unsigned, for public buckets.
+// unsigned, for public buckets. ConfigError: a key, or a region, that does not
+// fit into the line of a request.
 std::optional<Credentials> find_credentials(const S3Options& options,
                                             const Environment& env);
 // The places it looks at, for people.

@@ -36,8 +36,10 @@ std::optional<std::vector<std::string>> images_of(const std::string& path,
 
 void run(Bytes bytes) {
   static MemoryFile file;
-  require(images_of(file.holding(bytes), bytes) ==
-              images_of("s3://b/x.pack", bytes),
+  const auto stored = images_of("s3://b/x.pack", bytes);
+  // One that is cut off behind its table is not mapped at all.
+  const auto mapped = images_of(file.holding(bytes), bytes);
+  require(!mapped || mapped == stored,
           "a pack that is mapped is what it is in a store");
 }
 

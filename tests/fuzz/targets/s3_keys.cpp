@@ -3,6 +3,7 @@
 // is a refusal, with '?' a failure of the service.
 #include <map>
 
+#include "chexnet/core/plain_text.hpp"
 #include "fuzz/memory_file.hpp"
 #include "storage/instance_metadata.hpp"
 
@@ -32,7 +33,9 @@ void run(Bytes bytes) {
         require(!found->access_key.empty() && !found->secret_key.empty(),
                 "credentials have both keys");
     });
-    require(!find_region(options, env).empty(), "there is a region");
+    accepted<ConfigError>([&] {
+      require(!find_region(options, env).empty(), "there is a region");
+    });
   }
 
   Reader parts(bytes);
@@ -41,6 +44,9 @@ void run(Bytes bytes) {
     instance_credentials(
         [&](const HttpRequest& request, std::vector<std::byte>& body) {
           require(request.past_proxies, "no proxy sees a token");
+          for (const auto& [_, value] : request.headers)
+            require(is_visible(value), "a header is one line");
+          require(is_visible(request.url), "so is an address");
           ++asked;
           body = asked < 3 ? bytes_of(parts.until('\n'))
                            : bytes_of(text_of(parts.rest()));

@@ -3,6 +3,7 @@
 // backslash too, so unescaped() gets any name back.
 #include "chexnet/core/plain_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace chexnet {

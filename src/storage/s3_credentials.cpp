@@ -2,6 +2,7 @@
 // the credentials file. A profile that was named counts before the environment.
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"

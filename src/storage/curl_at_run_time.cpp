@@ -15,6 +15,7 @@
 #include <curl/curl.h>
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
+#undef curl_share_setopt
 #pragma GCC visibility pop
 
 namespace {
@@ -72,9 +73,23 @@ void curl_easy_cleanup(CURL* handle) {
   function(handle);
 }
 
-void curl_easy_reset(CURL* handle) {
-  LIBRARYS(curl_easy_reset);
-  function(handle);
+CURLSH* curl_share_init() {
+  LIBRARYS(curl_share_init);
+  return function();
+}
+
+CURLSHcode curl_share_cleanup(CURLSH* share) {
+  LIBRARYS(curl_share_cleanup);
+  return function(share);
+}
+
+CURLSHcode curl_share_setopt(CURLSH* share, CURLSHoption option, ...) {
+  LIBRARYS(curl_share_setopt);
+  va_list arguments;
+  va_start(arguments, option);
+  void* value = va_arg(arguments, void*);
+  va_end(arguments);
+  return function(share, option, value);
 }
 
 CURLcode curl_easy_setopt(CURL* handle, CURLoption option, ...) {

@@ -1,6 +1,8 @@
-// libcurl's easy interface, one handle for each thread: a connection stays open
-// from read to read. The body grows as it comes, but never past what was asked
-// for: a server that sends more is cut off.
+// libcurl's easy interface. The connections of a thread stay open from request
+// to request, but each request has a handle of its own: one that is used again
+// is led to freed memory by an answer that begins with a folded header, before
+// libcurl 8.1 (its pull request 11103). The body grows as it comes, but never
+// past what was asked for: a server that sends more is cut off.
 #include "http.hpp"
 
 #include <curl/curl.h>
@@ -74,14 +76,29 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<const std::stop_token*>(user)->stop_requested() ? 1 : 0;
 }
 
-// A connection that is kept between requests.
-CURL* own_handle() {
+using Handle = std::unique_ptr<CURL, void (*)(CURL*)>;
+using Connections = std::unique_ptr<CURLSH, void (*)(CURLSH*)>;
+
+// Without locks: they are one thread's.
+Connections new_connections() {
+  Connections kept(curl_share_init(), [](CURLSH* share) {
+    if (share != nullptr) curl_share_cleanup(share);
+  });
+  for (const auto data :
+       {CURL_LOCK_DATA_CONNECT, CURL_LOCK_DATA_DNS, CURL_LOCK_DATA_SSL_SESSION})
+    if (kept) curl_share_setopt(kept.get(), CURLSHOPT_SHARE, data);
+  return kept;
+}
+
+// Null where libcurl cannot be started.
+Handle new_handle() {
   static const bool ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  thread_local const std::unique_ptr<CURL, void (*)(CURL*)> handle(
-      ready ? curl_easy_init() : nullptr, [](CURL* h) {
-        if (h != nullptr) curl_easy_cleanup(h);
-      });
-  return handle.get();
+  Handle handle(ready ? curl_easy_init() : nullptr, [](CURL* h) {
+    if (h != nullptr) curl_easy_cleanup(h);
+  });
+  thread_local const Connections connections = new_connections();
+  if (handle) curl_easy_setopt(handle.get(), CURLOPT_SHARE, connections.get());
+  return handle;
 }
 
 }  // namespace
@@ -89,9 +106,9 @@ CURL* own_handle() {
 HttpResponse http_exchange(const HttpRequest& request,
                            std::vector<std::byte>& body) {
   body.clear();
-  CURL* curl = own_handle();
+  const Handle handle = new_handle();
+  CURL* curl = handle.get();
   if (curl == nullptr) return {0, "libcurl cannot be started", {}};
-  curl_easy_reset(curl);  // keeps the connection
   Answer answer{&body, request.max_bytes};
   curl_slist* headers = nullptr;
   for (const auto& [name, value] : request.headers)

@@ -440,7 +440,7 @@ TEST_CASE("a staged copy knows what is not as it was copied", "[damage]") {
 }
 
 TEST_CASE("random damage of files of real sizes is noticed", "[damage]") {
-  const int flips = is_long() ? 2000 : 10;
+  const int flips = is_long() ? 45'000 : 10;
   Random random(7, Purpose::kTest, 2);
   const auto some = [&](const std::string& what, const fs::path& path,
                         const Look& look, int count) {
@@ -459,7 +459,7 @@ TEST_CASE("random damage of files of real sizes is noticed", "[damage]") {
   const SmallCheckpoint checkpoint(is_long() ? 7'000'000 : 70'000);
   some(
       "model.safetensors, real size", checkpoint.path / "model.safetensors",
-      [&] { return checkpoint.look(); }, flips / 10);
+      [&] { return checkpoint.look(); }, flips / 4);
 
   Small set(is_long() ? 100 : 8, is_long() ? 256 : 64);
   WholeSet pack(set, set.pack, true), tar(set, set.tar, true);

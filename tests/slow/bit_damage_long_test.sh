@@ -3,5 +3,5 @@
 set -u
 source tests/lib.sh
 check "damage is noticed" "$source_folder/scripts/robustness/damage" --build "$CHEXNET_BUILD" --program "$program" \
-  --seconds 1500
+  --seconds 3600
 finish

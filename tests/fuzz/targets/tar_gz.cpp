@@ -51,7 +51,7 @@ void mend(std::vector<std::byte>& bytes) {
   z_stream z{};
   if (inflateInit2(&z, -15) != Z_OK) return;
   static std::vector<std::byte> out(1 << 20);  // taken once, not per change
-  z.next_in = reinterpret_cast<Bytef*>(&bytes[kHead]);
+  z.next_in = reinterpret_cast<Bytef*>(bytes.data() + kHead);
   z.avail_in = static_cast<uInt>(bytes.size() - kHead);
   z.next_out = reinterpret_cast<Bytef*>(out.data());
   z.avail_out = static_cast<uInt>(out.size());

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,11 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <random>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -23,42 +28,100 @@ constexpr size_t kLine = 64;
 static_assert(std::atomic<int>::is_always_lock_free &&
               alignof(HeartbeatTable::Slot) <= kLine);
 
-std::string random_name() {
-  std::random_device random;
-  return "/chexnet-" + std::to_string(random()) + std::to_string(random());
-}
-
-// Maps `bytes` of the shared memory `name`; null, and an errno, when that
-// fails.
-std::byte* map_shared(const std::string& name, size_t bytes, bool create,
-                      int& error) {
-  const int fd =
-      shm_open(name.c_str(), create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
+// Maps `bytes` of an open file; null, and an errno, when that fails.
+std::byte* map_file(int fd, size_t bytes, bool fresh, int& error) {
   if (fd < 0) {
     error = errno;
     return nullptr;
   }
   // ftruncate() would take no memory: a full /dev/shm were a SIGBUS at the
   // first write.
-  error = create ? posix_fallocate(fd, 0, static_cast<off_t>(bytes)) : 0;
-  void* memory = MAP_FAILED;
-  if (error == 0) {
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED) error = errno;
-  }
-  close(fd);
-  return error == 0 ? static_cast<std::byte*>(memory) : nullptr;
+  error = fresh ? posix_fallocate(fd, 0, static_cast<off_t>(bytes)) : 0;
+  if (error != 0) return nullptr;
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory != MAP_FAILED) return static_cast<std::byte*>(memory);
+  error = errno;
+  return nullptr;
 }
 
-// Each host has its own /dev/shm; test hosts may share one, so a host's first
-// rank is in the name.
-std::string name_of_host(Communicator& comm) {
-  const auto hosts = gather_text(comm, host_name());
-  const auto at = std::ranges::find(hosts, host_name()) - hosts.begin();
-  return broadcast_text(comm, random_name()) + "-" + std::to_string(at);
+// Which file of this machine it is: no other one has the same.
+std::string identity(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return {};
+  return std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino);
+}
+
+// What the first rank of a host tells the others; empty of all others.
+struct Offer {
+  std::string host, path, file;
+  std::string text() const { return host + "\n" + path + "\n" + file; }
+};
+
+std::optional<Offer> offer_of_host(const std::vector<std::string>& texts) {
+  for (const auto& text : texts) {
+    Offer offer;
+    std::istringstream lines(text);
+    std::getline(lines, offer.host);
+    std::getline(lines, offer.path);
+    std::getline(lines, offer.file);
+    if (offer.host == host_name()) return offer;
+  }
+  return std::nullopt;
+}
+
+std::string random_name() {
+  std::random_device random;
+  return "/chexnet-" + std::to_string(random()) + std::to_string(random());
 }
 
 }  // namespace
+
+// The host's first rank makes it, the others open it through that process.
+std::byte* HeartbeatTable::share_nameless(Communicator& comm, int& error) {
+  std::byte* memory = nullptr;
+  std::string said;
+  int fd = -1;
+  if (own_ == 0) {
+    fd = memfd_create("chexnet-heartbeats", MFD_CLOEXEC);
+    memory = map_file(fd, bytes_, true, error);
+    const std::string path =
+        "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd);
+    if (memory != nullptr) said = Offer{host_name(), path, identity(fd)}.text();
+  }
+  const auto offer = offer_of_host(gather_text(comm, said));
+  if (own_ != 0 && offer) {
+    fd = open(offer->path.c_str(), O_RDWR | O_CLOEXEC);
+    // In another container that process may be another one.
+    if (fd < 0 || identity(fd) == offer->file)
+      memory = map_file(fd, bytes_, false, error);
+  }
+  comm.barrier();
+  if (fd >= 0) close(fd);
+  return memory;
+}
+
+// The host's first rank makes it, the others open it, and then its name goes.
+// Each host has its own /dev/shm; test hosts may share one, so a host's first
+// rank is in the name.
+std::byte* HeartbeatTable::share_named(Communicator& comm, int& error) {
+  const auto hosts = gather_text(comm, host_name());
+  const auto at = std::ranges::find(hosts, host_name()) - hosts.begin();
+  const std::string name =
+      broadcast_text(comm, random_name()) + "-" + std::to_string(at);
+  std::byte* memory = nullptr;
+  const auto map = [&](int flags) {
+    const int fd = shm_open(name.c_str(), flags, 0600);
+    memory = map_file(fd, bytes_, own_ == 0, error);
+    if (fd >= 0) close(fd);
+  };
+  if (own_ == 0) map(O_RDWR | O_CREAT | O_EXCL);
+  comm.barrier();
+  if (own_ != 0) map(O_RDWR);
+  comm.barrier();
+  if (own_ == 0) shm_unlink(name.c_str());
+  return memory;
+}
 
 HeartbeatTable::HeartbeatTable(Communicator& comm)
     : count_(comm.world().local_size),
@@ -66,26 +129,21 @@ HeartbeatTable::HeartbeatTable(Communicator& comm)
       bytes_(kLine + static_cast<size_t>(count_) * sizeof(Slot)),
       seen_(static_cast<size_t>(count_), 0) {
   assert(own_ >= 0 && own_ < count_);
-  const std::string name = name_of_host(comm);
   int error = 0;
-
-  // The host's first rank makes it, the others open it, and then its name goes.
-  if (own_ == 0) {
-    memory_ = map_shared(name, bytes_, true, error);
-    if (memory_ != nullptr) construct();
+  memory_ = share_nameless(comm, error);
+  if (any_rank(comm, memory_ == nullptr)) {
+    if (memory_ != nullptr) munmap(memory_, bytes_);
+    memory_ = share_named(comm, error);
   }
-  comm.barrier();
-  if (own_ != 0) memory_ = map_shared(name, bytes_, false, error);
-  comm.barrier();
-  if (own_ == 0) shm_unlink(name.c_str());
-
   if (any_rank(comm, memory_ == nullptr)) {
     const std::string problem =
         error == 0 ? "on another rank" : std::strerror(error);
     if (memory_ != nullptr) munmap(memory_, bytes_);
-    throw DeviceError("[watchdog] /dev/shm" + name + ": no shared memory (" +
-                      problem + "). Hint: is /dev/shm mounted and not full?");
+    throw DeviceError("[watchdog] no shared memory (" + problem +
+                      "). Hint: is /dev/shm mounted and not full?");
   }
+  if (own_ == 0) construct();
+  comm.barrier();  // before that nobody writes
   end_code_ = std::launder(reinterpret_cast<std::atomic<int>*>(memory_));
   slots_ = std::launder(reinterpret_cast<Slot*>(memory_ + kLine));
   own().pid = getpid();

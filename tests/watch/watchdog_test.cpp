@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -16,6 +17,7 @@
 #include "chexnet/watch/hard_exit.hpp"
 #include "chexnet/watch/heartbeat_table.hpp"
 #include "support/catch.hpp"
+#include "support/container_communicator.hpp"
 #include "support/fixtures.hpp"
 #include "support/thread_world.hpp"
 
@@ -97,7 +99,7 @@ TEST_CASE("a rank ends though the main thread holds the locks of its output") {
 }
 #endif
 
-TEST_CASE("a full /dev/shm is an error that says so") {
+TEST_CASE("a full /dev/shm is an error that says so, where it is needed") {
   constexpr int kNotHere = 77;
   const int code = code_of_child([] {
     if (unshare(CLONE_NEWNS) != 0 ||
@@ -105,10 +107,20 @@ TEST_CASE("a full /dev/shm is an error that says so") {
         mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4k") != 0)
       _exit(kNotHere);
     std::ofstream("/dev/shm/full") << std::string(4096, 'x');
-    const auto comm = solo_communicator();
-    const std::string text =
-        error_of<DeviceError>([&] { const HeartbeatTable table(*comm); });
-    _exit(text.find("No space left on device") != std::string::npos ? 0 : 1);
+    ThreadWorld world(2);
+    std::atomic<int> refused = 0;
+    world.run([&](Communicator& comm) {
+      const HeartbeatTable table(comm);
+      ContainerCommunicator apart(comm);
+      const std::string text =
+          error_of<DeviceError>([&] { const HeartbeatTable other(apart); });
+      // One rank makes the memory and knows why it failed.
+      const bool first = comm.rank() == 0;
+      if (text.find(first ? "No space left on device" : "on another rank") !=
+          std::string::npos)
+        ++refused;
+    });
+    _exit(refused == 2 ? 0 : 1);
   });
   if (code == kNotHere)
     WARN("skipped: mount namespaces need root");

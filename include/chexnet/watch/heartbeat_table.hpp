@@ -1,7 +1,8 @@
 // What every rank of a host is doing, in memory they share: one slot each,
-// written by its owner, read by all. The memory has a random name until all
-// ranks have opened it, and none from then on: it goes away with the last
-// process, however that ends, and no later run can find it.
+// written by its owner, read by all. The memory has no name: it goes away with
+// the last process, however that ends, and no later run can find it. Only where
+// ranks do not see each other's processes (each in a container of its own) it
+// has one until all have opened it, and who is killed in that moment leaves it.
 #pragma once
 
 #include <atomic>
@@ -37,6 +38,9 @@ class HeartbeatTable final : public HostRanks {
 
  private:
   void construct();  // in fresh memory
+  // Collective. Null, and an errno, where that does not work for this rank.
+  std::byte* share_nameless(Communicator& comm, int& error);
+  std::byte* share_named(Communicator& comm, int& error);
 
   int count_, own_;
   size_t bytes_;

@@ -1,5 +1,5 @@
-// A rank that shares no processes with the others of its host, as in a container
-// of its own.
+// A rank that shares no processes with the others of its host, as in a
+// container of its own.
 #pragma once
 
 #include <span>

@@ -154,8 +154,10 @@ void remove_launcher_files(pid_t launcher, const fs::path& temporary_folder,
       if (const auto family = job_family(session))
         remove_segments(*family, shared_memory);
       fs::remove_all(session, ignored);
-      fs::remove(top, ignored);  // where no other job of this user runs
     }
+    // Where no other job of this user runs. It may be all that is left: of an
+    // mpirun that was killed while it removed its files.
+    fs::remove(top, ignored);
   }
 }
 

@@ -63,6 +63,18 @@ TEST_CASE("what a killed mpirun left is removed, and nothing of another") {
   CHECK(names(shm).size() == 4);
 }
 
+TEST_CASE("an mpirun that was killed at its end leaves an empty folder") {
+  const ScratchFolder scratch;
+  const fs::path tmp = scratch / "tmp", shm = scratch / "shm";
+  fs::create_directories(tmp / "ompi.node.a.0");
+  fs::create_directories(tmp / "mine");
+  fs::create_directories(shm);
+
+  remove_launcher_files(4711, tmp, shm);
+
+  CHECK(names(tmp) == std::vector<std::string>{"mine"});
+}
+
 TEST_CASE("what a killed daemon of mpirun left is removed, of it alone") {
   const ScratchFolder scratch;
   const fs::path tmp = scratch / "tmp", shm = scratch / "shm";

@@ -166,7 +166,12 @@ ParentSignals::ParentSignals() {
     sigaddset(&waited_for_, signal);
   sigprocmask(SIG_BLOCK, &waited_for_, &before_);
 }
-ParentSignals::~ParentSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+ParentSignals::~ParentSignals() {
+  // What came when all had ended would end this process in place of its code.
+  constexpr timespec kNow{};
+  while (sigtimedwait(&waited_for_, nullptr, &kNow) > 0) continue;
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
 
 int ParentSignals::next(double seconds) {
   const auto whole = static_cast<time_t>(seconds);

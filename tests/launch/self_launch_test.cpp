@@ -209,3 +209,13 @@ TEST_CASE("a signal between two commands waits until it is looked at") {
   CHECK(run_as_parent({"sh", "-c", "kill -TERM $$; exit 3"}, signals) ==
         128 + SIGTERM);
 }
+
+TEST_CASE("a signal behind the end of all commands changes nothing") {
+  {
+    const ParentSignals signals;
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) raise(signal);
+  }
+  sigset_t waiting;
+  sigpending(&waiting);
+  CHECK_FALSE(sigismember(&waiting, SIGTERM));
+}

@@ -60,7 +60,10 @@ fi
 mkdir -p -- "$run" && echo "$place" >>"$history"
 script=$run/job.flux
 [ "$restarts" -gt 0 ] || cp -- "$0" "$script"
-echo "exit $code at checkpoint $place: submitted again, $((restarts + 1)) of $max_requeues"
 # This script runs in an instance of its own, which ends with it; the one around it has the queue.
-CHEXNET_SUBMISSION=$((restarts + 1)) flux --parent batch "$script"
+if CHEXNET_SUBMISSION=$((restarts + 1)) flux --parent batch "$script"; then
+  echo "exit $code at checkpoint $place: submitted again, $((restarts + 1)) of $max_requeues"
+else
+  echo "exit $code at checkpoint $place: flux refused another start; by hand: flux batch $script" >&2
+fi
 exit "$code"

@@ -26,6 +26,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/data/patient_ids.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/container.hpp"
 #include "chexnet/launch/job_script.hpp"
@@ -126,6 +127,10 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
   request.program = invocation.command;
   const std::string site_file = site_file_of(options);
   if (!site_file.empty()) read_site_file(site_file, request);
+  if (options.kubernetes) {  // what a site file has for scripts is none for it
+    request.lines = request.setup = {};
+    request.launcher = JobRequest().launcher;
+  }
   override_with(options, request);
   request.name = options.name.empty() ? config.run.name : options.name;
   const auto job_s = limit_s(request.time);
@@ -183,6 +188,12 @@ std::string manifest(const SubmitOptions& options, const JobRequest& request,
   objects.job = request;
   if (!options.time.empty()) objects.time_s = limit_s(options.time);
   for (const auto& config : configs) {
+    if (writes_pseudonyms(config) && config.privacy.key.empty())
+      throw ConfigError(
+          "[submit] --kubernetes: patients get pseudonyms, whose key would be "
+          "in the home of a pod and go with it, so no other pod could go on. "
+          "Hint: --set privacy.key=/FILE in a volume that is written to, which "
+          "the first run makes");
     objects.stop_margin_s = config.launch.stop_margin_s;
     objects.configs.push_back(config_yaml(config));
     if (!request.mounts.empty())

@@ -58,11 +58,15 @@ bool is_pseudonym(const std::string& id) {
          hex(2 + kKeyDigits, kDigits);
 }
 
-PatientIds patient_ids(const Config& config) {
+bool writes_pseudonyms(const Config& config) {
   const PatientIdForm form = config.privacy.ids.value_or(
       is_public(config.data.manifest.format) ? PatientIdForm::kPlain
                                              : PatientIdForm::kPseudonym);
-  if (form == PatientIdForm::kPlain) return {};
+  return form == PatientIdForm::kPseudonym;
+}
+
+PatientIds patient_ids(const Config& config) {
+  if (!writes_pseudonyms(config)) return {};
   const fs::path path = key_path(config.privacy);
   if (config.privacy.key.empty()) fs::create_directories(path.parent_path());
   return PatientIds(read_or_make_key(path, key_use()));

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdint>
-#include <sstream>
+#include <utility>
 
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/self_launch.hpp"
@@ -143,6 +143,28 @@ std::vector<std::string> flux_options(const JobRequest& request) {
   return options;
 }
 
+// Quotes keep blanks together, as in a line of #PBS.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::string word;
+  char quote = 0;
+  bool in_word = false;
+  for (const char c : text) {
+    const bool blank =
+        quote == 0 && std::isspace(static_cast<unsigned char>(c));
+    if (blank && in_word) words.push_back(std::exchange(word, ""));
+    in_word = !blank;
+    if (blank) continue;
+    const bool is_quote = c == '\'' || c == '"';
+    if (is_quote && (quote == 0 || quote == c))
+      quote = quote == 0 ? c : 0;
+    else
+      word += c;
+  }
+  if (in_word) words.push_back(word);
+  return words;
+}
+
 }  // namespace
 
 int ranks_per_node(const JobRequest& request) {
@@ -179,15 +201,24 @@ std::string directive_lines(const JobRequest& request) {
   return text;
 }
 
-std::string qsub_options(const JobRequest& request) {
+QsubOptions qsub_options(const JobRequest& request) {
   std::string given;
   for (const auto& option : pbs_options(request)) given += option + " ";
   for (const auto& line : request.lines)
     given += (line.starts_with("#PBS ") ? line.substr(5) : line) + " ";
-  std::istringstream stream(given);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return command_text(words);
+  std::vector<std::string> words = words_of(given);
+  const auto is_variables = [](const std::string& word) {
+    return word.starts_with("-v");
+  };
+  // qsub takes one list of variables; those of the script come with it.
+  std::string variables;
+  for (auto word = words.begin();
+       (word = std::find_if(word, words.end(), is_variables)) != words.end();) {
+    const bool apart = *word == "-v" && word + 1 != words.end();
+    variables += (apart ? *(word + 1) : word->substr(2)) + ",";
+    word = words.erase(word, word + (apart ? 2 : 1));
+  }
+  return {command_text(words), variables};
 }
 
 std::string flux_run_options(const JobRequest& request) {

@@ -13,8 +13,12 @@ int ranks_per_node(const JobRequest& request);
 // "#SBATCH --nodes=2" and so on, each with its line end.
 std::string directive_lines(const JobRequest& request);
 
-// Those of PBS as words for qsub.
-std::string qsub_options(const JobRequest& request);
+// Those of PBS as words for qsub, and apart from them, with a comma behind
+// each, the variables that they give a job.
+struct QsubOptions {
+  std::string words, variables;
+};
+QsubOptions qsub_options(const JobRequest& request);
 
 // What `flux run` takes to start all ranks.
 std::string flux_run_options(const JobRequest& request);

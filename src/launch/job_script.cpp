@@ -253,7 +253,10 @@ std::string job_script(const JobRequest& request) {
   values.texts["RUN_FOLDER"] = shell(request.run_folder);
   values.texts["MAX_REQUEUES"] = number(request.max_requeues);
   values.texts["AT_SAME_CHECKPOINT"] = number(RestartPolicy::kSamePlace);
-  values.texts["QSUB_OPTIONS"] = qsub_options(request);
+  const QsubOptions qsub = qsub_options(request);
+  values.texts["QSUB_OPTIONS"] = qsub.words;
+  values.texts["QSUB_VARIABLES"] =
+      qsub.variables.empty() ? "" : shell(qsub.variables);
   values.texts["FLUX_RUN_OPTIONS"] = flux_run_options(request);
   values.texts["RANKS_PER_NODE"] = number(ranks_per_node(request));
   values.texts["LSF_REQUEUE"] = number(kLsfRequeue);

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "chexnet/core/error.hpp"
@@ -132,25 +135,67 @@ TemplateValues values_of(const KubernetesRequest& request,
   return values;
 }
 
+constexpr const char* kSmallAndDigits = "abcdefghijklmnopqrstuvwxyz0123456789";
+
+// As of a claim or a queue (RFC 1123).
+bool is_object_name(const std::string& name, size_t longest) {
+  const std::string plain = kSmallAndDigits;
+  return !name.empty() && name.size() <= longest &&
+         name.find_first_not_of(plain + ".-") == std::string::npos &&
+         plain.find(name.front()) != std::string::npos &&
+         plain.find(name.back()) != std::string::npos;
+}
+
+// [HOST[:PORT]/]PATH[:TAG][@DIGEST]; capitals in a tag alone.
+bool is_image(const std::string& image) {
+  const auto path_begins = image.rfind('/') + 1;  // 0 where there is none
+  const auto tag = image.find_first_of(":@", path_begins);
+  const std::string plain = std::string(kSmallAndDigits) + "._-/:";
+  const std::string capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ@";
+  return image.substr(0, tag).find_first_not_of(plain) == std::string::npos &&
+         image.find_first_not_of(plain + capitals) == std::string::npos;
+}
+
+void check_mounts(const std::vector<Mount>& mounts,
+                  const std::function<void(const std::string&)>& refuse) {
+  constexpr size_t kLongestClaim = 253;
+  std::set<std::string> targets = {"/etc/chexnet-train", "/dev/shm"};
+  for (const auto& mount : mounts) {
+    if (!is_object_name(mount.source, kLongestClaim))
+      refuse("mounts claims, and '" + mount.source +
+             "' is no name of one. Hint: --mount CLAIM:/folder (kubectl get "
+             "pvc)");
+    const std::string target =
+        std::filesystem::path(mount.target + "/").lexically_normal().string();
+    if (!targets.insert(target.substr(0, target.size() - 1)).second)
+      refuse("mounts " + mount.target +
+             " twice, or over a folder of the objects' own. Hint: another "
+             "folder; /etc/chexnet-train and /dev/shm are taken");
+  }
+}
+
 void check(const KubernetesRequest& request) {
   const JobRequest& job = request.job;
   const auto refuse = [](const std::string& text) {
     throw ConfigError("[submit] --kubernetes " + text);
   };
-  if (job.container.empty() || is_sif(job.container))
-    refuse(
-        "needs an image of a registry. Hint: --container "
-        "registry.example.org/chexnet-train:cuda13");
+  if (job.container.empty() || is_sif(job.container) ||
+      !is_image(job.container))
+    refuse("needs an image of a registry" +
+           (job.container.empty() ? ""
+                                  : ", which '" + job.container + "' is not") +
+           ". Hint: --container registry.example.org/chexnet-train:cuda13");
   if (job.mounts.empty())
     refuse(
         "needs the volumes that hold data and runs. Hint: --mount "
         "CLAIM:/data:ro --mount CLAIM:/runs");
-  for (const auto& mount : job.mounts)
-    if (mount.source.find_first_not_of(
-            "abcdefghijklmnopqrstuvwxyz0123456789.-") != std::string::npos)
-      refuse("mounts claims, and '" + mount.source +
-             "' is no name of one. Hint: --mount CLAIM:/folder (kubectl get "
-             "pvc)");
+  check_mounts(job.mounts, refuse);
+  constexpr size_t kLongestLabel = 63;
+  if (!job.partition.empty() && !is_object_name(job.partition, kLongestLabel))
+    refuse("has queues of Kueue for partitions, and '" + job.partition +
+           "' is no name of one. Hint: --partition, or partition in the site "
+           "file; "
+           "kubectl get localqueues");
   if (!job.lines.empty() || !job.setup.empty())
     refuse(
         "takes no --line and no --setup. Hint: change what --dry-run prints");

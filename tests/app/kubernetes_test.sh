@@ -38,9 +38,9 @@ submit --out /runs/s --sweep train.lr=1e-3,3e-4 --seeds 2 >"$scratch/out.yaml" |
 check "a sweep: a Job with an index for each run" [ "$(tests/app/check_manifest.py "$scratch/out.yaml" | wc -l)" = 2 ]
 check "each run has its config and its restarts" asked "spec['completions'] == 4 and spec['backoffLimitPerIndex'] == 20 and len(config['data']) == 4 and run['seed'] == 2 and run['dir'] == '/runs/s/lr=3e-4_seed=2'"
 
-submit --nodes 3 --gpus-per-node 2 --set train.batch=12 --out /runs/two --time 10:00:00 --partition 'gpu queue' >"$scratch/out.yaml" || exit 1
+submit --nodes 3 --gpus-per-node 2 --set train.batch=12 --out /runs/two --time 10:00:00 --partition gpu-queue >"$scratch/out.yaml" || exit 1
 check "several hosts: an MPIJob" [ "$(tests/app/check_manifest.py "$scratch/out.yaml" | tail -n 1)" = "MPIJob chest-1" ]
-check "hosts, ranks, the limit and Kueue's queue" asked "spec['slotsPerWorker'] == 2 and spec['mpiReplicaSpecs']['Worker']['replicas'] == 3 and spec['runPolicy']['activeDeadlineSeconds'] == 36000 and job['metadata']['labels']['kueue.x-k8s.io/queue-name'] == 'gpu queue'"
+check "hosts, ranks, the limit and Kueue's queue" asked "spec['slotsPerWorker'] == 2 and spec['mpiReplicaSpecs']['Worker']['replicas'] == 3 and spec['runPolicy']['activeDeadlineSeconds'] == 36000 and job['metadata']['labels']['kueue.x-k8s.io/queue-name'] == 'gpu-queue'"
 check "75 starts the launcher again, any other code ends it" asked "spec['mpiReplicaSpecs']['Launcher']['template']['spec']['containers'][0]['restartPolicyRules'] == [{'action': 'Restart', 'exitCodes': {'operator': 'In', 'values': [75]}}] and spec['runPolicy']['backoffLimit'] == 0"
 check "an unknown key would be found" bash -c "sed 's/slotsPerWorker/slotsPerWorkers/' '$scratch/out.yaml' >'$scratch/wrong.yaml'; ! tests/app/check_manifest.py '$scratch/wrong.yaml' >/dev/null 2>&1"
 submit --nodes 2 --set train.batch=12 --seeds 2 --out /runs/three >"$scratch/out.yaml" || exit 1
@@ -57,6 +57,14 @@ refused 2 "runs/run is in none of the pod's volumes" submit --kubernetes "$scrat
 refused 2 "needs an image of a registry" submit --kubernetes "$scratch/pod.yaml" --mount nih:/data --mount runs:/runs --out /runs/one --dry-run
 refused 2 "needs the volumes" submit --kubernetes "$scratch/pod.yaml" --container x/y --out /runs/one --dry-run
 refused 2 "is no name of one" submit --kubernetes "$scratch/pod.yaml" --container x/y --mount /data --out /data/one --dry-run
+refused 2 "has queues of Kueue for partitions" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --partition 'gpu queue' --dry-run
+refused 2 "registry, which 'R/X Y:1' is not" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --container 'R/X Y:1' --dry-run
+refused 2 "which 'registry.example.org#team/x:1' is not" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --container 'registry.example.org#team/x:1' --dry-run
+refused 2 "mounts /data/ twice" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --mount b:/data/ --dry-run
+refused 2 "mounts /dev/shm twice, or over" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --mount b:/dev/shm --dry-run
+refused 2 "privacy.key=/FILE in a volume" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --set privacy.ids=pseudonym --dry-run
+printf 'setup: [module load x]\nlines: ["--qos=high"]\nlauncher: srun\n' | cat "$scratch/site.yaml" - >"$scratch/slurm_site.yaml"
+check "what a site file has for scripts is passed over" "$program" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/slurm_site.yaml" --out /runs/one --dry-run
 refused 2 "starts ranks by mpirun" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --launcher srun --dry-run
 refused 2 "those of 700 runs are larger" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --seeds 700 --dry-run
 refused 2 "--kubernetes excludes --account" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --account chest --dry-run

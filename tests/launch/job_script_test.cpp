@@ -253,6 +253,32 @@ TEST_CASE(
         (scheduler == Scheduler::kFlux));
 }
 
+TEST_CASE("PBS gets a job's own options and variables at its next start too") {
+  JobRequest request;
+  request.scheduler = Scheduler::kPbs;
+  request.program = {"bash", "-c", "exit 75"};
+  request.lines = {"-v NIH=\"/data/chest xray\"", "-M 'a@b.org c@d.org'"};
+  const ScratchFolder folder;
+  request.run_folder = (folder / "run").string();
+  const std::string job = folder.write("job", job_script(request));
+  const int code = GENERATE(0, 171);
+  std::filesystem::permissions(
+      folder.write("bin/qsub", "#!/bin/sh\nprintf '[%s]' \"$@\"\nexit " +
+                                   std::to_string(code) + "\n"),
+      std::filesystem::perms::owner_all);
+  const auto ran = output_of(
+      {"env", "-u", "CHEXNET_SUBMISSION",
+       "PATH=" + (folder / "bin").string() + ":" + std::getenv("PATH"), "bash",
+       job});
+  CHECK(ran.exit_code == 75);
+  const std::string script = request.run_folder + "/job.pbs]";
+  CHECK(ran.output.find("[-M][a@b.org c@d.org][-v][NIH=/data/chest xray,"
+                      "CHEXNET_SUBMISSION=1,CHEXNET_TASK=][" +
+                      script) != std::string::npos);
+  CHECK((ran.output.find("submitted again, 1 of") != std::string::npos) ==
+        (code == 0));
+}
+
 TEST_CASE(
     "LSF is asked for another start by an exit code, as often as allowed") {
   JobRequest request;

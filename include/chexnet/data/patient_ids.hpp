@@ -27,6 +27,9 @@ class PatientIds {
 
 bool is_pseudonym(const std::string& id);
 
+// Whether a run writes pseudonyms, which takes a key.
+bool writes_pseudonyms(const Config& config);
+
 // As the config says. A key that is needed and absent is made: for the one rank
 // that writes. CheckpointError, DataError: see core/private_key.hpp.
 PatientIds patient_ids(const Config& config);

@@ -17,7 +17,7 @@ class ChexnetAcceptance(rfm.RunOnlyRegressionTest):
     executable = 'chexnet-train'
     site = variable(str, value=os.path.join(os.path.dirname(os.path.abspath(__file__)), 'site.yaml'))
     node_type = variable(str, value='')
-    ranks = variable(int, value=1)  # started by the program, on the node that the job has
+    ranks = variable(int, value=2)  # started by the program, on the node that the job has
 
     @run_before('run')
     def arguments(self):

@@ -88,13 +88,15 @@ constexpr std::array<Entry, 7> kVariables = {{
     {"TMPDIR", "for files of mpirun and of batch scripts"},
 }};
 
-constexpr std::array<Entry, 7> kFiles = {{
+constexpr std::array<Entry, 8> kFiles = {{
     {"runs/NAME/config.yaml", "all settings of a run, to repeat it"},
     {"runs/NAME/metrics.jsonl", "what happened, a line each"},
     {"runs/NAME/checkpoints/", "step-…, and the links last and best"},
     {"runs/NAME/report.html, results.json", "what the run ended with"},
     {"runs/NAME/postmortem.json", "which rank failed, where, and how to go on"},
     {"runs/NAME/STOP", "makes the run stop with a checkpoint when it appears"},
+    {"~/.config/chexnet-train/patients.key",
+     "key of pseudonyms of patients: keep it, none can be found again without"},
     {"~/.cache/chexnet-train/", "indexes of archives, passed self-tests"},
 }};
 

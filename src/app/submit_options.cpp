@@ -80,8 +80,8 @@ void SubmitOptions::add_to(CLI::App& command) {
     return command.add_option(name, into, what)->check(not_empty());
   };
   text("--time", time,
-       "time limit of the job: 24:00:00, 1-12:00:00 (days), 90:00 "
-       "or 90 (minutes)");
+       "time limit of the job: 24:00:00 (default; of Kubernetes none), "
+       "1-12:00:00 (days), 90:00 or 90 (minutes)");
   text("--account", account, "account or project to charge");
   text("--partition,--queue", partition, "partition or queue");
   text("--name", name, "name of the job; default: run.name");

@@ -273,8 +273,8 @@ TEST_CASE("PBS gets a job's own options and variables at its next start too") {
   CHECK(ran.exit_code == 75);
   const std::string script = request.run_folder + "/job.pbs]";
   CHECK(ran.output.find("[-M][a@b.org c@d.org][-v][NIH=/data/chest xray,"
-                      "CHEXNET_SUBMISSION=1,CHEXNET_TASK=][" +
-                      script) != std::string::npos);
+                        "CHEXNET_SUBMISSION=1,CHEXNET_TASK=][" +
+                        script) != std::string::npos);
   CHECK((ran.output.find("submitted again, 1 of") != std::string::npos) ==
         (code == 0));
 }

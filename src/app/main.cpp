@@ -78,6 +78,8 @@ int main(int argc, char** argv) {
   // Who started us may ignore it, and the kernel would throw away how our
   // children end.
   signal(SIGCHLD, SIG_DFL);
+  // A limit of file sizes is then an error of the write that says so.
+  signal(SIGXFSZ, SIG_IGN);
   chexnet::keep_freed_memory();
   if (chexnet::started_as_rank(chexnet::process_environment())) {
     if (!chexnet::die_with_parent()) return static_cast<int>(ExitCode::kDevice);

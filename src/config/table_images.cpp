@@ -198,8 +198,8 @@ std::vector<ConfigOption> s3_options() {
       },
       {
           MEMBER(data.s3.timeout_s),
-          .help =
-              "seconds without a byte after which a request counts as stalled",
+          .help = "seconds slower than 1 KiB/s after which a request counts as "
+                  "stalled",
           .limits = {{1, 3600}},
           .may_change_on_resume = true,
       },

@@ -85,6 +85,17 @@ void order_by_key(std::vector<InputFile>& files, const std::string& key) {
   for (auto& [unused, file] : keyed) files.push_back(std::move(file));
 }
 
+// What is written must not be there: it may be the only way back to the
+// patients of another set, or one of the pictures.
+void require_new(const fs::path& file, const std::string& option) {
+  if (fs::exists(fs::symlink_status(file)))
+    throw CheckpointError(
+        "[dicom] " + file.string() +
+        ": is there already, and may lead back to the patients of another "
+        "set. Hint: move it away or choose another " +
+        option);
+}
+
 // Where the two private files are. CheckpointError: inside the set, or a map is
 // there already.
 struct PrivatePaths {
@@ -101,12 +112,36 @@ PrivatePaths private_paths(const ConversionOptions& options) {
   if (!options.hides_ids()) return paths;
   require_outside(paths.key, out);
   require_outside(paths.map, out);
-  if (fs::exists(fs::symlink_status(paths.map)))
-    throw CheckpointError(
-        "[dicom] " + paths.map.string() +
-        ": is there already, and may lead back to the patients of another "
-        "set. Hint: move it away or choose another --map-file");
+  require_new(paths.map, "--map-file");
   return paths;
+}
+
+// CheckpointError: two outputs in one file, or the set among the originals.
+void check_places(const ConversionOptions& options, const PrivatePaths& paths) {
+  std::map<fs::path, std::string> taken;  // its option
+  const auto take = [&](const fs::path& file, const std::string& option) {
+    const auto place = fs::weakly_canonical(fs::absolute(file));
+    const auto [other, is_new] = taken.emplace(place, option);
+    if (!is_new)
+      throw CheckpointError("[dicom] " + file.string() + ": " + option +
+                            " and " + other->second +
+                            " would be one file. Hint: name two");
+  };
+  if (options.hides_ids()) {
+    take(paths.key, "--key-file");
+    take(paths.map, "--map-file");
+  }
+  if (!options.outcomes_file.empty()) {
+    take(options.outcomes_file, "--outcomes-file");
+    require_new(options.outcomes_file, "--outcomes-file");
+    require_outside(options.outcomes_file, options.out);
+  }
+  for (const auto& in : options.in)
+    if (is_inside(in, options.out))
+      throw CheckpointError("[dicom] " + options.out +
+                            ": the set, which is passed on, would hold the "
+                            "originals of " +
+                            in + ". Hint: choose another --out");
 }
 
 void make_output_folder(const fs::path& out) {
@@ -268,8 +303,7 @@ int convert(const ConversionOptions& options) {
     throw CheckpointError("[dicom] " + options.out +
                           " holds a converted set. Hint: choose another --out");
   const PrivatePaths paths = private_paths(options);
-  if (!options.outcomes_file.empty())
-    require_outside(options.outcomes_file, out);
+  check_places(options, paths);
   make_output_folder(out);
   const std::string key =
       options.hides_ids() ? read_or_make_key(paths.key, {"dicom", "--key-file"})

@@ -42,6 +42,7 @@ void forget_store_keys() {
 int main(int argc, char** argv) {
   using namespace chexnet;
   forget_store_keys();
+  signal(SIGXFSZ, SIG_IGN);  // a write says what is wrong
   CLI::App app{
       "Converts DICOM chest radiographs to 8-bit gray PNG with a table for "
       "data.manifest.format csv. For research use, not a medical device."};

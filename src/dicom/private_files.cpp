@@ -25,12 +25,16 @@ fs::path beside(const fs::path& set, const char* ending) {
 
 // Compared by components of the real paths: no link and no `..` hides that a
 // file is inside, and set2/ is not inside set/.
-void require_outside(const fs::path& file, const fs::path& set) {
+bool is_inside(const fs::path& file, const fs::path& folder) {
   const fs::path inner = fs::weakly_canonical(fs::absolute(file)),
-                 outer = fs::weakly_canonical(fs::absolute(set) / "");
+                 outer = fs::weakly_canonical(fs::absolute(folder) / "");
   const fs::path root = outer.filename().empty() ? outer.parent_path() : outer;
-  if (std::mismatch(root.begin(), root.end(), inner.begin(), inner.end())
-          .first == root.end())
+  return std::mismatch(root.begin(), root.end(), inner.begin(), inner.end())
+             .first == root.end();
+}
+
+void require_outside(const fs::path& file, const fs::path& set) {
+  if (is_inside(file, set))
     refuse(file, "is inside the set, which is passed on",
            "name a place outside of " + set.string() +
                " with --key-file and --map-file");

@@ -37,7 +37,9 @@ Holder holder_of(const std::string& text) {
                ? printable(json[key].get<std::string>())
                : std::string();
   };
-  return {word("id"), word("holder"), json.value("free", false)};
+  const auto free = json.find("free");
+  return {word("id"), word("holder"),
+          free != json.end() && free->is_boolean() && free->get<bool>()};
 }
 
 void sleep(double seconds) {

@@ -133,8 +133,10 @@ HttpResponse http_exchange(const HttpRequest& request,
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(1e3 * request.timeout_s));
-  // Slower than one byte a second for so long is a stall.
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  // Slower than that for so long is a stall. (Bytes that drip would else hold
+  // a request for days.)
+  constexpr long kSlowest = 1024;  // bytes a second
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, kSlowest);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
                    std::max(1L, static_cast<long>(request.timeout_s)));
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);

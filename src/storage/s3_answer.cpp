@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kLongestMessage = 300;  // of what a server says
 constexpr size_t kLongestEntity = 12;    // "&#x10FFFF;" and some zeros
+constexpr std::string_view kListingBegins = "<ListBucketResult";
 constexpr size_t kLongestToken = 4096;
 
 // No data set has as many objects, and no server gives as little a page.
@@ -155,6 +156,8 @@ S3Listing s3_listing(std::span<const std::byte> body,
     throw DataError("[s3] " + origin + ": the listing is not S3's: " + what +
                     ". Hint: check data.s3.endpoint");
   };
+  if (text_of(body).find(kListingBegins) == std::string_view::npos)
+    refuse("no ListBucketResult; is there a proxy between?");
   const auto keys = xml_values(text_of(body), "Key"),
              sizes = xml_values(text_of(body), "Size"),
              tags = xml_values(text_of(body), "ETag");
@@ -169,7 +172,17 @@ S3Listing s3_listing(std::span<const std::byte> body,
   listing.next_token = first_value(body, "NextContinuationToken");
   if (listing.next_token.size() > kLongestToken)
     refuse("a token of the next page is too long");
+  if (listing.next_token.empty() && first_value(body, "IsTruncated") == "true")
+    refuse("more is said to follow, and not how to ask for it");
   return listing;
+}
+
+std::string cut_listing(std::span<const std::byte> body) {
+  const std::string_view text = text_of(body);
+  const bool is_cut =
+      text.find(kListingBegins) != std::string_view::npos &&
+      text.find("</ListBucketResult>") == std::string_view::npos;
+  return is_cut ? "the listing is cut off" : "";
 }
 
 void ListingEnd::check(const S3Listing& page, const std::string& origin) {

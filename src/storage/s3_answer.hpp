@@ -26,6 +26,8 @@ struct S3Listing {
 };
 S3Listing s3_listing(std::span<const std::byte> body,
                      const std::string& origin);
+// What is wrong with a page that did not come as a whole; else empty.
+std::string cut_listing(std::span<const std::byte> body);
 
 // Sees that the pages of one listing come to an end: no token twice, not many
 // pages without an object, and no more pages and objects than any data set has.

@@ -112,6 +112,11 @@ check "nothing of the run was touched" [ "$sum" = "$(sha256sum "$(weights "$scra
 : >"$scratch/file"
 refused 4 "choose a writable folder" train "$small" --out "$scratch/file/run"
 
+# A limit of file sizes is an error of the write, not a signal.
+(ulimit -f 16; "$program" pack "$small" --out "$scratch/limited.pack" >"$scratch/out.txt" 2>"$scratch/err.txt"); rc=$?
+check "a limit of file sizes: exit 4, which file and why" test "$rc $(grep -c 'limited.*File too large' "$scratch/err.txt")" = "4 1"
+check "and nothing stays" test -z "$(find "$scratch" -name '*limited*')"
+
 # A full disk: a small file system of its own, where this user may make one.
 if [ "$(id -u)" = 0 ] && mkdir "$scratch/disk" && mount -t tmpfs -o size=60m tmpfs "$scratch/disk" 2>/dev/null; then
   refused 4 "No space left on device" train "$small" --out "$scratch/disk/run" --set train.max_steps=4 --set checkpoint.every_steps=2 --set checkpoint.keep=9 --set eval.splits=[] --set data.val_fraction=0

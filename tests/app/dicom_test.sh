@@ -268,6 +268,21 @@ chmod 644 mine.key; "$converter" $one --out next --key-file mine.key >/dev/null 
 check "a key that others can read is refused" test "$rc $(grep -c 'no key of this user alone' err)" = "4 1"
 cp kept.csv fresh.map.csv; "$converter" $one --out fresh >/dev/null 2>err; rc=$?
 check "the map of another set is not overwritten" test "$rc $(grep -c 'is there already' err) $(cmp kept.csv fresh.map.csv && echo same)" = "4 1 same"
+cp $one original.dcm
+for file in original.dcm kept.csv mine.key; do
+  cp $file before; "$converter" original.dcm --out another --outcomes-file $file >/dev/null 2>err; rc=$?
+  check "outcomes go into no file that is there ($file)" test "$rc $(grep -c 'is there already' err) $(cmp before $file && echo same)" = "4 1 same"
+done
+for two in "--key-file k --map-file k" "--map-file k --outcomes-file ./k" "--key-file k --outcomes-file k"; do
+  "$converter" $one --out another $two >/dev/null 2>err; rc=$?
+  check "two outputs in one file ($two) are refused" test "$rc $(grep -c 'would be one file' err)" = "4 1"
+done
+mkdir originals && cp original.dcm originals/; ln -s originals leads
+for out in originals leads/ .; do
+  "$converter" originals --out $out >/dev/null 2>err; rc=$?
+  check "a set around its originals (--out $out) is refused" test "$rc $(grep -c 'would hold the originals' err)" = "4 1"
+done
+check "and nothing was made" test ! -e another -a ! -e k -a ! -e originals/images
 touch taken_name; "$converter" $one --out taken_name >/dev/null 2>err; rc=$?
 check "--out that is a file is told in a sentence" test "$rc $(grep -c "error: \[dicom\] taken_name: the set's folder cannot be made: .*Hint: --out names a folder" err)" = "4 1"
 touch elsewhere; ln -s elsewhere planted.map.csv; "$converter" $one --out planted >/dev/null 2>err; rc=$?

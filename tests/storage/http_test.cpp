@@ -21,7 +21,8 @@ namespace {
 // empty.
 class Server {
  public:
-  explicit Server(std::string answer) : answer_(std::move(answer)) {
+  explicit Server(std::string answer, std::chrono::milliseconds per_byte = {})
+      : answer_(std::move(answer)), per_byte_(per_byte) {
     socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -53,10 +54,21 @@ class Server {
       ++connections_;
       char request[4096];
       for (int i = 0; i < 2 && ::read(fd, request, sizeof request) > 0; ++i)
-        if (::write(fd, answer_.data(), answer_.size()) <= 0) break;
+        if (!send(fd)) break;
     }
   }
+  bool send(int fd) const {
+    if (per_byte_.count() == 0)
+      return ::write(fd, answer_.data(), answer_.size()) > 0;
+    for (const char byte : answer_) {
+      if (::send(fd, &byte, 1, MSG_NOSIGNAL) != 1) return false;
+      std::this_thread::sleep_for(per_byte_);
+    }
+    return true;
+  }
+
   std::string answer_;
+  std::chrono::milliseconds per_byte_;
   int socket_ = -1, port_ = 0;
   std::atomic<int> connections_ = 0;
   std::jthread thread_;
@@ -109,6 +121,17 @@ TEST_CASE(
   CHECK(response.status == 206);
   CHECK(response.content_range == "bytes 5-8/100");
   CHECK(body.size() == 4);
+}
+
+TEST_CASE("an answer that drips is a stall") {
+  const Server server(
+      "HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + std::string(900, 'x'),
+      std::chrono::milliseconds(100));
+  HttpRequest request = request_to(server);
+  request.timeout_s = 1;
+  std::vector<std::byte> body;
+  CHECK(http_exchange(request, body).status == 0);
+  CHECK(body.size() < 900);
 }
 
 TEST_CASE("a connection is kept for the next request of a thread") {

@@ -74,17 +74,18 @@ TEST_CASE("a listing comes to an end") {
 }
 
 TEST_CASE("a listing that is none is refused") {
-  const S3Listing page = s3_listing(
-      bytes_of("<Key>a</Key><Size>12</Size><NextContinuationToken>t</"
-               "NextContinuationToken>"),
-      "s3://b");
+  const S3Listing page =
+      s3_listing(bytes_of("<ListBucketResult><Key>a</Key><Size>12</Size>"
+                          "<NextContinuationToken>t</NextContinuationToken>"),
+                 "s3://b");
   CHECK((page.objects.size() == 1 && page.objects[0].size == 12 &&
          page.next_token == "t"));
   for (const char* body :
        {"<Key>a</Key><Size>many</Size>", "<Key>a</Key><Size>-1</Size>",
         "<Key>a</Key><Size></Size>", "<Key>a</Key>"})
     CHECK(error_of<DataError>([&] {
-            s3_listing(bytes_of(body), "s3://b");
+            s3_listing(bytes_of("<ListBucketResult>" + std::string(body)),
+                       "s3://b");
           }).find("the listing is not S3's") != std::string::npos);
 }
 

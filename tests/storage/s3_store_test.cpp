@@ -325,11 +325,12 @@ TEST_CASE("a listing is followed from page to page, below its prefix only") {
            "</Key><Size>7</Size><ETag>e</ETag></Contents>";
   };
   Script script;
-  script.answers = {
-      whole("<R>" + object("set/a.png") + object("set/.hidden") +
-            object("settings/b.png") +
-            "<NextContinuationToken>t+1</NextContinuationToken></R>"),
-      whole("<R>" + object("set/sub/c.png") + object("set/") + "</R>")};
+  script.answers = {whole("<ListBucketResult>" + object("set/a.png") +
+                          object("set/.hidden") + object("settings/b.png") +
+                          "<NextContinuationToken>t+1</NextContinuationToken></"
+                          "ListBucketResult>"),
+                    whole("<ListBucketResult>" + object("set/sub/c.png") +
+                          object("set/") + "</ListBucketResult>")};
   int ticks = 0;
   const auto files = script.store(kKeys)->list("s3://b/set", [&] { ++ticks; });
   REQUIRE(files.size() == 2);
@@ -339,8 +340,26 @@ TEST_CASE("a listing is followed from page to page, below its prefix only") {
   CHECK(ticks == 2);
   CHECK(script.requests[1].url.find("continuation-token=t%2B1") !=
         std::string::npos);
-  script.answers = {whole("<R></R>")};
+  script.answers = {whole("<ListBucketResult></ListBucketResult>")};
   CHECK_THROWS_AS(script.store(kKeys)->list("s3://b/set"), AbsentError);
+}
+
+TEST_CASE("a listing that did not come as a whole hides no object") {
+  const std::string object =
+      "<Contents><Key>set/a.png</Key><Size>7</Size></Contents>";
+  Script script;
+  script.answers = {
+      whole("<ListBucketResult>" + object),
+      whole("<ListBucketResult>" + object + object + "</ListBucketResult>")};
+  CHECK(script.store(kKeys)->list("s3://b/set").size() == 2);
+
+  script.answers.assign(9, whole("<ListBucketResult>" + object));
+  CHECK_THROWS_AS(script.store(kKeys)->list("s3://b/set"), OutageError);
+  script.answers = {whole("<ListBucketResult><IsTruncated>true</IsTruncated>" +
+                          object + "</ListBucketResult>")};
+  CHECK_THROWS_AS(script.store(kKeys)->list("s3://b/set"), DataError);
+  script.answers = {whole("<html><body>Please log in</body></html>")};
+  CHECK_THROWS_AS(script.store(kKeys)->list("s3://b/set"), DataError);
 }
 
 TEST_CASE(

@@ -1,0 +1,66 @@
+#include "chexnet/run/remote_lock.hpp"
+
+#include "chexnet/core/error.hpp"
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+namespace {
+
+// A store of one object.
+class OneObject final : public ObjectStore {
+ public:
+  explicit OneObject(std::string text) : text_(std::move(text)) {}
+  const std::string& text() const { return text_; }
+
+  Versioned read_versioned(const std::string&) override {
+    return {text_.empty() ? "" : "v", text_};
+  }
+  bool put(const std::string&, std::string_view content, const PutCondition&,
+           const std::stop_token&) override {
+    text_ = content;
+    return true;
+  }
+  void put_file(const std::string&, const std::filesystem::path&,
+                const std::stop_token&) override {}
+  void remove(const std::string&) override { text_.clear(); }
+  void abort_uploads(const std::string&) override {}
+  void read(const std::string&, uint64_t, uint64_t, std::vector<std::byte>&,
+            const ReadOptions&) override {}
+  void read_whole(const std::string&, std::vector<std::byte>&,
+                  const ReadOptions&) override {}
+  std::vector<StoredFile> list(const std::string&,
+                               const std::function<void()>&) override {
+    return {};
+  }
+  bool exists(const std::string&) override { return !text_.empty(); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+TEST_CASE("a lock whose fields are of other kinds is no end of a run") {
+  for (const char* text :
+       {R"({"id":"mine","holder":"process 1 on a","free":true})",
+        R"({"id":"mine","holder":7,"free":"yes"})",
+        R"({"id":"mine","free":null})"}) {
+    CAPTURE(text);
+    OneObject store(text);
+    RemoteLock lock(store, "s3://b/r", "mine", [] {}, [](const auto&) {});
+    CHECK(lock.was_ours());
+    CHECK(lock.taken_by().empty());
+    lock.release();
+    CHECK(store.text().find("\"free\":true") != std::string::npos);
+  }
+}
+
+TEST_CASE("who took a lock is told, whatever else the lock says") {
+  OneObject store("");
+  RemoteLock lock(store, "s3://b/r", "mine", [] {}, [](const auto&) {});
+  store.put("", R"({"id":"x","holder":"evil","free":"yes"})", {}, {});
+  CHECK(lock.taken_by() == "evil");
+  store.put("", "[1]", {}, {});
+  CHECK(lock.taken_by() == "somebody (no lock of this program)");
+}

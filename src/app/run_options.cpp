@@ -104,7 +104,12 @@ void add_ranks_option(CLI::App& command, int& ranks) {
 }
 
 CLI::Validator in_file_system() {
-  return {object_store_problem, "", "in a file system"};
+  return {[](std::string& text) {
+            return text.empty() ? "is empty. Hint: name a file or folder, or "
+                                  "leave the option out"
+                                : object_store_problem(text);
+          },
+          "", "in a file system"};
 }
 
 CLI::Validator not_empty() {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -73,6 +74,8 @@ void refused(const fs::path& path, const std::error_code& error,
              const std::string& hint) {
   const std::string text =
       "[checkpoint] " + path.string() + ": " + error.message() + ". Hint: ";
+  if (error.value() == EMFILE)  // no other start has more
+    throw CheckpointError(text + "raise ulimit -n");
   if (may_pass(error.value()))
     throw OutageError(text +
                       "the storage does not answer; start again when it does");

@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "chexnet/data/ages.hpp"
 #include "chexnet/data/findings.hpp"
 
 namespace chexnet {
@@ -52,7 +53,7 @@ std::vector<std::string> groups_of(const Manifest& m, uint32_t row) {
   std::vector<std::string> groups;
   if (!m.sexes[row].empty()) groups.push_back("sex " + m.sexes[row]);
   if (!m.views[row].empty()) groups.push_back("view " + m.views[row]);
-  if (!std::isnan(m.ages[row])) groups.emplace_back(age_group(m.ages[row]));
+  if (is_known_age(m.ages[row])) groups.emplace_back(age_group(m.ages[row]));
   return groups;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/data/ages.hpp"
 #include "chexnet/eval/auroc.hpp"
 
 namespace chexnet {
@@ -150,14 +151,12 @@ std::vector<std::string> age_bands(std::span<const float> ages,
   names.push_back(std::to_string(first) + "+");
 
   std::vector<std::string> bands;
-  // NIH's table has typing errors of ages, such as 412; nobody is older.
-  constexpr float kOldest = 120;
   for (const float age : ages) {
     const auto above = std::ranges::upper_bound(
         from, age, {}, [](int years) { return static_cast<float>(years); });
-    const bool known = age >= 0 && age <= kOldest;  // NaN is not
-    bands.push_back(known ? names[static_cast<size_t>(above - from.begin())]
-                          : "");
+    bands.push_back(is_known_age(age)
+                        ? names[static_cast<size_t>(above - from.begin())]
+                        : "");
   }
   return bands;
 }

@@ -48,7 +48,8 @@ TEST_CASE("a lock whose fields are of other kinds is no end of a run") {
         R"({"id":"mine","free":null})"}) {
     CAPTURE(text);
     OneObject store(text);
-    RemoteLock lock(store, "s3://b/r", "mine", [] {}, [](const auto&) {});
+    RemoteLock lock(
+        store, "s3://b/r", "mine", [] {}, [](const auto&) {});
     CHECK(lock.was_ours());
     CHECK(lock.taken_by().empty());
     lock.release();
@@ -58,7 +59,8 @@ TEST_CASE("a lock whose fields are of other kinds is no end of a run") {
 
 TEST_CASE("who took a lock is told, whatever else the lock says") {
   OneObject store("");
-  RemoteLock lock(store, "s3://b/r", "mine", [] {}, [](const auto&) {});
+  RemoteLock lock(
+      store, "s3://b/r", "mine", [] {}, [](const auto&) {});
   store.put("", R"({"id":"x","holder":"evil","free":"yes"})", {}, {});
   CHECK(lock.taken_by() == "evil");
   store.put("", "[1]", {}, {});

@@ -22,6 +22,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/launch/signals.hpp"
 #include "chexnet/storage/store.hpp"
 #include "instance_metadata.hpp"
 #include "s3_answer.hpp"
@@ -135,7 +136,7 @@ HttpResponse S3Client::send(const S3Call& call, std::vector<std::byte>& body) {
     }
     const std::string reason =
         damage.empty() ? s3_reason(response, body) : damage;
-    if (attempt >= options_.attempts || call.stop.stop_requested())
+    if (attempt >= attempts_of(call) || call.stop.stop_requested())
       throw OutageError("[s3] " + call.path + ": " + reason + ", after " +
                         std::to_string(attempt) +
                         " attempts. Hint: check the network and "
@@ -147,6 +148,14 @@ HttpResponse S3Client::send(const S3Call& call, std::vector<std::byte>& body) {
                         ". Hint: check the network and data.s3.endpoint");
     world_.pause(random_pause_s(attempt), call.stop);
   }
+}
+
+// A run that was asked to stop waits for no read: it ends by an outage, and its
+// next start goes on from the last checkpoint. What it writes is tried on.
+int S3Client::attempts_of(const S3Call& call) const {
+  constexpr int kOfStopped = 2;
+  const bool gives_up = stop_requested() && call.method == "GET";
+  return gives_up ? std::min(kOfStopped, options_.attempts) : options_.attempts;
 }
 
 HttpRequest S3Client::request(const S3Call& call) {

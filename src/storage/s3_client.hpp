@@ -52,6 +52,7 @@ class S3Client {
                            std::span<const std::byte> body) const;
 
  private:
+  int attempts_of(const S3Call& call) const;
   HttpRequest request(const S3Call& call);
   std::string set_address(const S3Address& where, SignedRequest& request) const;
   std::optional<Credentials> current_credentials();

@@ -44,6 +44,10 @@ faults=$(sed 's/.*faults=\([0-9]*\).*/\1/' "$scratch/log")
 echo "$faults requests while the server was down"
 [ "$faults" -le 16 ] || fail "$faults requests: more than one object was tried to the end"
 rm "$scratch/trouble"
+stop_in_trouble() { touch "$scratch/trouble"; sleep 1; kill -TERM "$pid"; }
+trouble stopped stop_in_trouble --set data.s3.attempts=100
+grep -qE "after [0-9] attempts" "$scratch/err.txt" || fail "a run that was asked to stop goes on asking: $(tail -n 3 "$scratch/err.txt")"
+rm "$scratch/trouble"
 trouble frozen "kill -STOP $server" --set data.s3.timeout_s=1 --set data.s3.attempts=2
 grep -qF "[s3] reads have failed for" "$scratch/err.txt" || fail "no line while the server does not answer"
 grep -qF "attempt 1 of 2" "$scratch/err.txt" || fail "no attempt is counted"

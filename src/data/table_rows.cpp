@@ -25,7 +25,15 @@ std::vector<std::string> read_header(
                    " columns, more than " + std::to_string(kMostColumns),
                "is this a table of images and labels?");
   std::vector<std::string> header;
-  for (const auto f : fields) header.emplace_back(trimmed(f));
+  for (const auto f : fields) {
+    if (trimmed(f).find('\r') != std::string_view::npos)
+      table.fail("lines end by carriage returns alone",
+                 "save the table with line ends of Unix or Windows");
+    if (f.find("\xEF\xBB\xBF") != std::string_view::npos)
+      table.fail("a byte order mark is in the name of a column",
+                 "were files put together? Remove the mark");
+    header.emplace_back(trimmed(f));
+  }
   return header;
 }
 

@@ -217,6 +217,24 @@ TEST_CASE("tables of more columns than findings there are, are refused") {
         std::string::npos);
 }
 
+TEST_CASE("a header that other programs spoiled is refused by what is wrong") {
+  const ScratchFolder folder;
+  for (const auto& [text, part] :
+       {std::pair{"image,patient,A\ra.png,1,0\rb.png,2,1\r",
+                  "lines end by carriage returns alone"},
+        std::pair{"image,patient,\xEF\xBB\xBF"
+                  "A\na.png,1,0\n",
+                  "a byte order mark is in the name of a column"}}) {
+    const auto table = plain_table(folder.write("t.csv", text));
+    CHECK(error_of<DataError>([&] { read_manifest(table); }).find(part) !=
+          std::string::npos);
+  }
+  CHECK(read_manifest(
+            plain_table(folder.write(
+                "t.csv", "\xEF\xBB\xBFimage,patient,A\r\na.png,1,0\r\n")))
+            .size() == 1);
+}
+
 TEST_CASE("a finding that appears twice is found among a hundred thousand") {
   std::vector<std::string> names;
   for (int i = 0; i < 100'000; ++i) names.push_back("f" + std::to_string(i));

@@ -85,6 +85,8 @@ void check_output_places(const PredictOptions& options,
   for (const auto& input : options.inputs)
     inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
   inputs.push_back(model.string());
+  inputs.insert(inputs.end(), {options.heat_maps.folder, options.dicom.reports,
+                               options.dicom.captures});
   refuse_to_replace(options.out, inputs);
   prepare_own_output(options.out, kProbabilitiesHead);
   check_heat_map_options(options.heat_maps, card.findings);

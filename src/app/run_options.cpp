@@ -35,13 +35,15 @@ void refuse_to_replace(const std::string& output,
   // Empty for a pipe's /dev/stdin, whose place has no name.
   const auto place = [](const std::string& path) {
     std::error_code error;
-    return std::filesystem::weakly_canonical(path, error);
+    return std::filesystem::weakly_canonical(
+        std::filesystem::absolute(path, error), error);
   };
   const auto target = place(output);
   for (const auto& input : inputs)
     if (!input.empty() && !target.empty() && place(input) == target)
       throw ConfigError("[output] " + output +
-                        " is read by this command and would be replaced. "
+                        " is read by this command and would be replaced, or "
+                        "written twice. "
                         "Hint: give the output another name");
 }
 

@@ -196,6 +196,8 @@ cp list.txt list.kept; cp "${files[0]}" image.kept
 refused 2 "is read by this command and would be replaced" predict "$run" @list.txt --out list.txt
 refused 2 "is read by this command and would be replaced" predict "$run" --list list.txt --out ./list.txt
 refused 2 "is read by this command and would be replaced" predict "$run" all.tar --out all.tar
+refused 2 "or written twice" predict "$run" all.tar --out both --heatmaps ./both
+check "and neither was made" test ! -e both
 refused 2 "was not written by this command: it is not replaced" predict "$run" set --out "${files[0]}"
 refused 2 "is read by this command and would be replaced" predict handed_on.safetensors set --out handed_on.safetensors
 check "they are as they were" bash -c "cmp list.txt list.kept && cmp '${files[0]}' image.kept"

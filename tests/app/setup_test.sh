@@ -97,10 +97,11 @@ refuses_zip absent "cannot be read"
 check "what was refused is not built with" grep -q 'as it was packed' "$(cat "$tree/third_party/.torch-cuda13")/lib/libtorch_cpu.so"
 
 lib=$(readlink -f "$CHEXNET_BUILD/torch") include=$(readlink -f "$CHEXNET_BUILD/torch")/../include
-configure() {  # configure TORCH
-  cmake -S "$source_folder" -B "$scratch/build" --fresh -DCHEXNET_TORCH="$1" >"$scratch/configure.txt" 2>&1; local rc=$?
+configure() {  # configure TORCH OPTIONS...
+  local torch=$1 rc=0; shift
+  cmake -S "$source_folder" -B "$scratch/build" --fresh -DCHEXNET_TORCH="$torch" "$@" >"$scratch/configure.txt" 2>&1 || rc=$?
   [ $rc = 0 ] || tail -n 20 "$scratch/configure.txt"
-  check "a build with ${1#"$scratch/"} is configured" [ $rc = 0 ]
+  check "a build with ${torch#"$scratch/"} is configured" [ $rc = 0 ]
 }
 says() { check "$1" grep -qE -- "$1" "$scratch/configure.txt"; }
 
@@ -109,8 +110,11 @@ site=$scratch/site-packages
 mkdir -p "$site/torch/include" "$site/torch/lib" "$site/nvidia/cu13/include" "$site/nvidia/cu13/lib" "$site/nvidia/nccl/include" "$site/nvidia/nccl/lib"
 ln -s "$include"/{ATen,c10,torch} "$site/torch/include/"
 ln -s "$lib"/lib{torch,c10}*.so "$site/torch/lib/"
-configure "$site/torch"
-says "GPUs: none, libchexnet_cuda.so is not built: .* lacks CUDA's or NCCL's headers or libraries"
+cmake -S "$source_folder" -B "$scratch/build" --fresh -DCHEXNET_TORCH="$site/torch" >"$scratch/configure.txt" 2>&1; rc=$?
+check "a LibTorch of CUDA without its headers is an error" [ $rc != 0 ]
+check "that says what to do" bash -c 'tr -s " \n" " " <"$1" | grep -q "Name their prefixes in CMAKE_PREFIX_PATH, or set -DCHEXNET_WITH_CUDA=OFF"' - "$scratch/configure.txt"
+configure "$site/torch" -DCHEXNET_WITH_CUDA=OFF
+says "GPUs: none, as CHEXNET_WITH_CUDA is off"
 check "no CUDA side is built" bash -c '! grep -q libchexnet_cuda "$1/build/build.ninja" "$1/build/Makefile" 2>/dev/null' - "$scratch"
 
 ln -s "$include"/*.h "$include"/*.hpp "$include"/crt "$site/nvidia/cu13/include/" 2>/dev/null
@@ -118,5 +122,12 @@ mv "$site/nvidia/cu13/include/nccl.h" "$site/nvidia/nccl/include/"
 ln -s "$lib"/libcudart.so.1* "$site/nvidia/cu13/lib/"
 ln -s "$lib/libnccl.so.2" "$site/nvidia/nccl/lib/"
 configure "$site/torch"
+says "GPUs: sm_[0-9]+ .*, CUDA 1[23]"
+
+# CUDA and NCCL in prefixes of their own, as Spack and EasyBuild have them.
+mkdir -p "$scratch"/{cuda,nccl}/lib64
+mv "$site/nvidia/cu13/include" "$scratch/cuda/"; mv "$site/nvidia/nccl/include" "$scratch/nccl/"
+mv "$site/nvidia/cu13/lib"/* "$scratch/cuda/lib64/"; mv "$site/nvidia/nccl/lib"/* "$scratch/nccl/lib64/"
+configure "$site/torch" "-DCMAKE_PREFIX_PATH=$scratch/cuda;$scratch/nccl"
 says "GPUs: sm_[0-9]+ .*, CUDA 1[23]"
 finish

@@ -105,15 +105,6 @@ void add_ranks_option(CLI::App& command, int& ranks) {
       ->check(CLI::Range(1, 1000000));
 }
 
-CLI::Validator in_file_system() {
-  return {[](std::string& text) {
-            return text.empty() ? "is empty. Hint: name a file or folder, or "
-                                  "leave the option out"
-                                : object_store_problem(text);
-          },
-          "", "in a file system"};
-}
-
 CLI::Validator not_empty() {
   return {[](const std::string& text) {
             return text.empty() ? "is empty. Hint: give a value, or leave the "
@@ -121,6 +112,11 @@ CLI::Validator not_empty() {
                                 : "";
           },
           ""};
+}
+
+CLI::Validator in_file_system() {
+  return not_empty() &
+         CLI::Validator(object_store_problem, "", "in a file system");
 }
 
 CLI::Validator in_known_store() {

@@ -96,8 +96,7 @@ void require_new(const fs::path& file, const std::string& option) {
         option);
 }
 
-// Where the two private files are. CheckpointError: inside the set, or a map is
-// there already.
+// Where the two private files are.
 struct PrivatePaths {
   fs::path key, map;
 };
@@ -109,17 +108,15 @@ PrivatePaths private_paths(const ConversionOptions& options) {
                                        : fs::path(options.key_file);
   paths.map = options.map_file.empty() ? beside(out, ".map.csv")
                                        : fs::path(options.map_file);
-  if (!options.hides_ids()) return paths;
-  require_outside(paths.key, out);
-  require_outside(paths.map, out);
-  require_new(paths.map, "--map-file");
   return paths;
 }
 
-// CheckpointError: two outputs in one file, or the set among the originals.
+// CheckpointError: a private file inside the set, two in one, a map or outcomes
+// that are there already, or the set around its originals.
 void check_places(const ConversionOptions& options, const PrivatePaths& paths) {
   std::map<fs::path, std::string> taken;  // its option
   const auto take = [&](const fs::path& file, const std::string& option) {
+    require_outside(file, options.out);
     const auto place = fs::weakly_canonical(fs::absolute(file));
     const auto [other, is_new] = taken.emplace(place, option);
     if (!is_new)
@@ -130,11 +127,11 @@ void check_places(const ConversionOptions& options, const PrivatePaths& paths) {
   if (options.hides_ids()) {
     take(paths.key, "--key-file");
     take(paths.map, "--map-file");
+    require_new(paths.map, "--map-file");
   }
   if (!options.outcomes_file.empty()) {
     take(options.outcomes_file, "--outcomes-file");
     require_new(options.outcomes_file, "--outcomes-file");
-    require_outside(options.outcomes_file, options.out);
   }
   for (const auto& in : options.in)
     if (is_inside(in, options.out))

@@ -81,9 +81,8 @@ using Connections = std::unique_ptr<CURLSH, void (*)(CURLSH*)>;
 
 // Without locks: they are one thread's.
 Connections new_connections() {
-  Connections kept(curl_share_init(), [](CURLSH* share) {
-    if (share != nullptr) curl_share_cleanup(share);
-  });
+  Connections kept(curl_share_init(),
+                   [](CURLSH* share) { curl_share_cleanup(share); });
   for (const auto data :
        {CURL_LOCK_DATA_CONNECT, CURL_LOCK_DATA_DNS, CURL_LOCK_DATA_SSL_SESSION})
     if (kept) curl_share_setopt(kept.get(), CURLSHOPT_SHARE, data);
@@ -93,9 +92,7 @@ Connections new_connections() {
 // Null where libcurl cannot be started.
 Handle new_handle() {
   static const bool ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  Handle handle(ready ? curl_easy_init() : nullptr, [](CURL* h) {
-    if (h != nullptr) curl_easy_cleanup(h);
-  });
+  Handle handle(ready ? curl_easy_init() : nullptr, curl_easy_cleanup);
   thread_local const Connections connections = new_connections();
   if (handle) curl_easy_setopt(handle.get(), CURLOPT_SHARE, connections.get());
   return handle;

@@ -11,12 +11,10 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <optional>
 #include <random>
-#include <sstream>
 #include <string>
-#include <vector>
 
+#include "chexnet/comm/gather_json.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/environment.hpp"
@@ -52,24 +50,6 @@ std::string identity(int fd) {
   return std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino);
 }
 
-// What the first rank of a host tells the others; empty of all others.
-struct Offer {
-  std::string host, path, file;
-  std::string text() const { return host + "\n" + path + "\n" + file; }
-};
-
-std::optional<Offer> offer_of_host(const std::vector<std::string>& texts) {
-  for (const auto& text : texts) {
-    Offer offer;
-    std::istringstream lines(text);
-    std::getline(lines, offer.host);
-    std::getline(lines, offer.path);
-    std::getline(lines, offer.file);
-    if (offer.host == host_name()) return offer;
-  }
-  return std::nullopt;
-}
-
 std::string random_name() {
   std::random_device random;
   return "/chexnet-" + std::to_string(random()) + std::to_string(random());
@@ -80,20 +60,25 @@ std::string random_name() {
 // The host's first rank makes it, the others open it through that process.
 std::byte* HeartbeatTable::share_nameless(Communicator& comm, int& error) {
   std::byte* memory = nullptr;
-  std::string said;
+  Json said;  // null of who makes none
   int fd = -1;
   if (own_ == 0) {
     fd = memfd_create("chexnet-heartbeats", MFD_CLOEXEC);
     memory = map_file(fd, bytes_, true, error);
-    const std::string path =
-        "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd);
-    if (memory != nullptr) said = Offer{host_name(), path, identity(fd)}.text();
+    if (memory != nullptr)
+      said = {{"host", host_name()},
+              {"path", "/proc/" + std::to_string(getpid()) + "/fd/" +
+                           std::to_string(fd)},
+              {"file", identity(fd)}};
   }
-  const auto offer = offer_of_host(gather_text(comm, said));
-  if (own_ != 0 && offer) {
-    fd = open(offer->path.c_str(), O_RDWR | O_CLOEXEC);
+  const auto all = gather_json(comm, said);
+  const auto first = std::ranges::find_if(all, [](const Json& of_rank) {
+    return of_rank.is_object() && of_rank["host"] == host_name();
+  });
+  if (own_ != 0 && first != all.end()) {
+    fd = open((*first)["path"].get<std::string>().c_str(), O_RDWR | O_CLOEXEC);
     // In another container that process may be another one.
-    if (fd < 0 || identity(fd) == offer->file)
+    if (fd < 0 || identity(fd) == (*first)["file"])
       memory = map_file(fd, bytes_, false, error);
   }
   comm.barrier();

@@ -285,6 +285,19 @@ TEST_CASE("a machine without a role, and one that is none, are told apart") {
   }
 }
 
+TEST_CASE("a machine's keys may come without a session token") {
+  Script script;
+  script.answers = {
+      whole("token\n"), whole("role\n"),
+      whole(R"({"AccessKeyId": "id", "SecretAccessKey": "s", "Token": ""})"),
+      part("bytes 0-3/9", "abcd")};
+  S3Options options;
+  options.instance_metadata = true;
+  read(*script.store({{"HOME", "/nowhere"}}, options), 0, 4);
+  REQUIRE(script.requests.size() == 4);
+  CHECK_FALSE(script.requests[3].headers.contains("x-amz-security-token"));
+}
+
 TEST_CASE("what would break the lines of a request never gets into one") {
   S3Options options;
   options.instance_metadata = true;

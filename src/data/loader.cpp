@@ -20,8 +20,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -31,6 +33,7 @@ namespace {
 
 constexpr uint64_t kFirstPrefetch = 3;  // when it adapts
 constexpr double kStallSeconds = 1e-3;
+constexpr std::chrono::milliseconds kAskAgain(200);  // about a stop
 constexpr int kWindowBatches = 16;
 constexpr double kWaitFractionForMore =
     0.02;  // of the time spent waiting, for one more worker
@@ -235,24 +238,17 @@ void Loader::work(const std::stop_token& stop) {
 }
 
 const Batch& Loader::next() {
+  return *next_unless([] { return false; });
+}
+
+const Batch* Loader::next_unless(const std::function<bool()>& stop) {
   const double start = now_s();
-  std::unique_lock lock(mutex_);
-  if (taken_batches_ > 0) {
-    prepare(slot_of(taken_batches_ - 1));
-    ++freed_batches_;
-    slot_freed_.notify_all();
-  }
+  free_last();
   Slot& slot = slot_of(taken_batches_);
-  if (options_.workers == 0) {
-    lock.unlock();
-    const auto count = static_cast<uint64_t>(options_.batch);
-    for (uint64_t i = 0; i < count; ++i)
-      fill(taken_batches_ * count + i, own_scratch_, {});
-  } else {
-    batch_ready_.wait(lock, [&] { return slot.missing == 0 || failure_; });
-    if (failure_) std::rethrow_exception(failure_);
-  }
+  if (!wait_for(slot, stop)) return nullptr;
+  const std::lock_guard lock(mutex_);
   ++taken_batches_;
+  has_batch_ = true;
   const double now = now_s(), waited = now - start;
   wait_s_ += waited;
   if (waited > kStallSeconds) ++stalls_;
@@ -260,7 +256,41 @@ const Batch& Loader::next() {
     window_.slowest_s = std::max(window_.slowest_s, slot.made_s);
     adapt(now, waited);
   }
-  return slot.batch;
+  return &slot.batch;
+}
+
+void Loader::free_last() {
+  if (!std::exchange(has_batch_, false)) return;
+  const std::lock_guard lock(mutex_);
+  prepare(slot_of(taken_batches_ - 1));
+  ++freed_batches_;
+  slot_freed_.notify_all();
+}
+
+// Whether the batch is ready. A read that fails because it was given up for the
+// stop (S3Client) is not what ended it.
+bool Loader::wait_for(const Slot& slot, const std::function<bool()>& stop) {
+  if (stop()) return false;
+  try {
+    if (options_.workers == 0) {
+      const auto count = static_cast<uint64_t>(options_.batch);
+      for (uint64_t i = 0; i < count; ++i)
+        fill(taken_batches_ * count + i, own_scratch_, {});
+      return true;
+    }
+    const auto is_over = [&] { return slot.missing == 0 || failure_; };
+    std::unique_lock lock(mutex_);
+    while (!batch_ready_.wait_for(lock, kAskAgain, is_over)) {
+      lock.unlock();
+      if (stop()) return false;
+      lock.lock();
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    return true;
+  } catch (const OutageError&) {
+    if (stop()) return false;
+    throw;
+  }
 }
 
 // Called with the lock held, after each batch. Jitter wants depth; a lack of

@@ -183,14 +183,14 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                           "a batch of heat maps");
   const double start = now_s();
   for (size_t b = 0; b < batches; ++b) {
-    if (any_rank(run.comm, stop())) {
+    const Batch* next = loader.next_unless(stop);
+    if (any_rank(run.comm, next == nullptr)) {
       progress.clear();
       return false;
     }
-    const Batch& next = loader.next();
     const auto wait = deadline.wait();
-    const at::Tensor images = tensors_of(next).images.to(run.device.where);
-    use_batch(run, next,
+    const at::Tensor images = tensors_of(*next).images.to(run.device.where);
+    use_batch(run, *next,
               layer_cam
                   ? middle_maps(run.network, images, *layer_cam, preprocessing)
                   : last_maps(run.network, images, pass.kind, preprocessing),

@@ -140,20 +140,19 @@ bool Scoring::score() {
   std::deque<UnderWay> under_way;
   const double start = now_s();
   for (size_t b = 0; b < batches; ++b) {
-    const bool stops = any_rank(run_.comm, request_.stop());
     {
       const auto wait = deadline_.wait();
       upload.wait();  // the loader fills the last batch's memory anew, or ends
     }
-    if (stops) {
+    const Batch* next = loader.next_unless(request_.stop);
+    if (any_rank(run_.comm, next == nullptr)) {
       progress.clear();
       return false;
     }
-    const Batch& next = loader.next();
     {
       const auto wait = deadline_.wait();
-      const BatchTensors tensors = upload.upload(tensors_of(next));
-      under_way.emplace_back(next, crops.logits(run_.network, tensors.images));
+      const BatchTensors tensors = upload.upload(tensors_of(*next));
+      under_way.emplace_back(*next, crops.logits(run_.network, tensors.images));
     }
     if (under_way.size() > behind) {
       share(under_way.front());

@@ -1,6 +1,7 @@
 // One step of the loop, and who takes part:
 //
-//   next_batch   the loader's next, ready or waited for
+//   next_batch   the loader's next, ready or waited for; none where this rank
+//                was asked to stop
 //   agree        one sum over all ranks: labels, damaged images, who was asked
 //                to stop
 //   step_on      forward, backward, all-reduce, optimizer (train/step.cpp);
@@ -135,7 +136,7 @@ ExitCode TrainingLoop::run() {
   double lr = 0;
   while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.profiler.set_step(state_.step + 1);
-    const Batch& batch = next_batch(stream.loader);
+    const Batch* batch = next_batch(stream.loader);
     const Agreement agreed = agree(batch);
     if (agreed.stop) {
       finish_steps();
@@ -143,7 +144,7 @@ ExitCode TrainingLoop::run() {
       checkpoint();
       return stopped();
     }
-    lr = step_on(batch, agreed.labeled);
+    lr = step_on(*batch, agreed.labeled);
     if (!after_step(stream.loader, lr)) return stopped();
   }
   say_how_it_ended();
@@ -234,26 +235,29 @@ void TrainingLoop::say_how_it_ended() {
   if (!summary.empty()) log_info(summary);
 }
 
-const Batch& TrainingLoop::next_batch(Loader& loader) {
+const Batch* TrainingLoop::next_batch(Loader& loader) {
   upload_.wait();  // the loader fills the last batch's memory anew
   const Profiler::Span span(&parts_.profiler, Phase::kDataWait);
-  return loader.next();
+  return loader.next_unless(
+      [&] { return parts_.stop.asked(longest_checkpoint_s_); });
 }
 
-TrainingLoop::Agreement TrainingLoop::agree(const Batch& batch) {
-  const bool stop = parts_.stop.asked(longest_checkpoint_s_);
-  const auto labeled = std::ranges::count_if(
-      batch.labels, [](float v) { return !std::isnan(v); });
-  const auto own = damage_->in(batch, state_.position);
-  std::array<double, 4> votes = {static_cast<double>(labeled), own.this_epoch,
-                                 own.next_epoch, stop ? 1.0 : 0.0};
+TrainingLoop::Agreement TrainingLoop::agree(const Batch* batch) {
+  std::array<double, 4> votes = {0, 0, 0, 1};
+  if (batch != nullptr) {
+    const auto labeled = std::ranges::count_if(
+        batch->labels, [](float v) { return !std::isnan(v); });
+    const auto own = damage_->in(*batch, state_.position);
+    votes = {static_cast<double>(labeled), own.this_epoch, own.next_epoch, 0};
+  }
   parts_.comm.all_reduce(votes, ReduceOp::kSum);
+  if (votes[3] > 0) return {0, true};  // no step: nothing is refused
   if (const DamageCounter::Count damaged{votes[1], votes[2]};
       damaged.all() > 0) {
-    refuse_damaged(batch, damaged.all());
+    refuse_damaged(*batch, damaged.all());
     damage_->add(damaged, state_.position);
   }
-  return {votes[0], votes[3] > 0};
+  return {votes[0], false};
 }
 
 // data.corrupt: with `fail` all ranks stop with the same text, with `skip` each

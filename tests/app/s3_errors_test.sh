@@ -30,25 +30,31 @@ python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["not_in_tabl
 
 # A server in trouble while training: the attempts of one object, not of a batch; and the same with skip.
 wait_for() { for _ in $(seq 600); do grep -qs "$1" "$2" && return 0; sleep 0.05; done; return 1; }
-trouble() {  # trouble NAME COMMAND ARGUMENTS...: COMMAND once the run is in its second step
-  local name=$1 command=$2; shift 2
+trouble() {  # trouble EXIT_CODE NAME COMMAND ARGUMENTS...: COMMAND once the run is in its second step
+  local wanted=$1 name=$2 command=$3; shift 3
   "$program" train "$small" "${at[@]}" --set train.max_steps=100000 --set eval.splits=[] --set data.val_fraction=0 --set data.corrupt=skip --set data.prefetch=1 "$@" --out "$scratch/$name" 2>"$scratch/err.txt" & local pid=$!
   wait_for '"step":2' "$scratch/$name/metrics.jsonl"; $command
   wait $pid; local rc=$?
-  [ $rc = 9 ] || { fail "$name is exit $rc, not 9"; tail -n 5 "$scratch/err.txt"; }
+  [ $rc = "$wanted" ] || { fail "$name is exit $rc, not $wanted"; tail -n 5 "$scratch/err.txt"; }
 }
-trouble down "touch $scratch/trouble" --set data.readers=1 --set data.s3.attempts=3
+trouble 9 down "touch $scratch/trouble" --set data.readers=1 --set data.s3.attempts=3
 grep -qF "HTTP 503 ServiceUnavailable: The message of ServiceUnavailable, after 3 attempts" "$scratch/err.txt" || fail "no word of the server: $(tail -n 3 "$scratch/err.txt")"
 sleep 0.5
 faults=$(sed 's/.*faults=\([0-9]*\).*/\1/' "$scratch/log")
 echo "$faults requests while the server was down"
 [ "$faults" -le 16 ] || fail "$faults requests: more than one object was tried to the end"
 rm "$scratch/trouble"
-stop_in_trouble() { touch "$scratch/trouble"; sleep 1; kill -TERM "$pid"; }
-trouble stopped stop_in_trouble --set data.s3.attempts=100
-grep -qE "after [0-9] attempts" "$scratch/err.txt" || fail "a run that was asked to stop goes on asking: $(tail -n 3 "$scratch/err.txt")"
+# Asked to stop, it waits for no image: neither while the server fails, nor while it says nothing for ten minutes.
+stop_after() { "$@"; sleep 1; kill -TERM "$pid"; }
+trouble 75 stopped "stop_after touch $scratch/trouble" --set data.s3.attempts=100
 rm "$scratch/trouble"
-trouble frozen "kill -STOP $server" --set data.s3.timeout_s=1 --set data.s3.attempts=2
+[ -e "$scratch/stopped/checkpoints/last/state.json" ] || fail "no checkpoint of a run that was asked to stop"
+trouble 75 silent "stop_after kill -STOP $server" --set data.s3.timeout_s=600
+[ -e "$scratch/silent/checkpoints/last/state.json" ] || fail "no checkpoint of a run whose store is silent"
+kill -CONT $server
+steps=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["step"])' "$scratch/silent/checkpoints/last/state.json")
+"$program" train "$small" "${at[@]}" --set data.val_fraction=0 --set eval.splits=[] --resume yes --out "$scratch/silent" --set train.max_steps=$((steps + 2)) >"$scratch/out.txt" 2>&1 || fail "the stopped run does not go on: $(tail -n 3 "$scratch/out.txt")"
+trouble 9 frozen "kill -STOP $server" --set data.s3.timeout_s=1 --set data.s3.attempts=2
 grep -qF "[s3] reads have failed for" "$scratch/err.txt" || fail "no line while the server does not answer"
 grep -qF "attempt 1 of 2" "$scratch/err.txt" || fail "no attempt is counted"
 finish

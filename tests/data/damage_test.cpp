@@ -87,6 +87,23 @@ TEST_CASE("a loader stops without waiting for storage that does not answer") {
   SUCCEED("returned");
 }
 
+TEST_CASE("asked to stop, the consumer waits for no batch that is missing") {
+  const Set set(1e6);
+  const ImageReader reader(*set.source, kInput, Augmentation::none(), 1);
+  const TrainSampler sampler(set.rows, {.seed = 5, .batch = 4});
+  for (const int readers : {0, 4}) {
+    Loader loader(set.manifest, reader, sampler, {4, 2, 1, readers});
+    CHECK(loader.next_unless([] { return true; }) == nullptr);
+    CHECK(loader.next_unless([] { return false; }) != nullptr);
+    set.take_away();
+    int asked = 0;
+    const auto after_a_while = [&] { return ++asked == 3; };
+    while (loader.next_unless(after_a_while) != nullptr) asked = 0;
+    CHECK(asked == 3);
+    fs::rename(set.folder / "away", set.folder / "set/images");
+  }
+}
+
 TEST_CASE("an image that needs more memory than there is counts as damaged") {
   const ScratchFolder folder;
   const std::string path = folder.write("a.tar", "content");

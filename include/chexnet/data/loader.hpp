@@ -66,6 +66,9 @@ class Loader {
   // worker could not handle: damage (DataError) is part of a batch, absence and
   // outage end it.
   const Batch& next();
+  // The same, but null once `stop` says true, which is asked at first and while
+  // no batch is ready: a store that does not answer holds up no stop.
+  const Batch* next_unless(const std::function<bool()>& stop);
   struct Stats {
     double wait_s = 0;  // the consumer's, in next()
     uint64_t stalls =
@@ -100,6 +103,8 @@ class Loader {
   void discard(uint64_t ticket, Scratch& scratch,
                const std::stop_token& stop) const;
   void prepare(Slot& slot) const;
+  void free_last();
+  bool wait_for(const Slot& slot, const std::function<bool()>& stop);
   Slot& slot_of(uint64_t batch) { return slots_[batch % slots_.size()]; }
 
   const Manifest& manifest_;
@@ -119,6 +124,7 @@ class Loader {
   uint64_t depth_ = 0;  // batches that may be ahead
 
   uint64_t taken_batches_ = 0;  // consumer only
+  bool has_batch_ = false;      // consumer only: the last one is in use
   double wait_s_ = 0;           // consumer only
   uint64_t stalls_ = 0;         // consumer only
   struct Window {               // what adapt() looks at, consumer only

@@ -49,8 +49,8 @@ class TrainingLoop {
     double labeled = 0;  // entries of the global batch
     bool stop = false;
   };
-  const Batch& next_batch(Loader& loader);
-  Agreement agree(const Batch& batch);
+  const Batch* next_batch(Loader& loader);  // null: asked to stop
+  Agreement agree(const Batch* batch);
   // One step, and what counts it. Returns the rate it was made with.
   double step_on(const Batch& batch, double labeled);
   // What follows a step: lines, evaluation, checkpoint. False as

@@ -14,6 +14,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/path_inside.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/pack_job.hpp"
@@ -45,6 +46,19 @@ std::vector<uint32_t> rows_of(const std::string& split, const Splits& splits) {
     rows.insert(rows.end(), part->rows.begin(), part->rows.end());
   std::ranges::sort(rows);  // table order
   return rows;
+}
+
+// There it would be found beside the images that it holds: each would be there
+// twice.
+void refuse_inside_images(const std::string& out, const DataConfig& data) {
+  std::error_code error;
+  for (const auto& images : data.images)
+    if (!is_s3(images) && std::filesystem::is_directory(images, error) &&
+        is_inside(out, images))
+      throw ConfigError("[pack] " + out + " would be in " + images +
+                        ", which data.images names, so that the next command "
+                        "finds each image twice. Hint: --out beside that "
+                        "folder");
 }
 
 PackJob job_of(const Options& options, const Config& config,
@@ -99,6 +113,7 @@ int run(const Options& options, const std::string& place,
                     c.launch.ranks = options.ranks;
                     c.launch.device = DeviceKind::kCpu;
                   });
+  if (!is_s3(place)) refuse_inside_images(options.out, config.data);
   const RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();

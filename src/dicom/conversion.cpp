@@ -17,6 +17,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/path_inside.hpp"
 #include "chexnet/core/private_key.hpp"
 #include "chexnet/core/progress.hpp"
 #include "input_files.hpp"

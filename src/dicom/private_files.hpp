@@ -12,9 +12,6 @@ namespace chexnet {
 std::filesystem::path beside(const std::filesystem::path& set,
                              const char* ending);
 
-// By whatever links.
-bool is_inside(const std::filesystem::path& file,
-               const std::filesystem::path& folder);
 // Refuses a `file` that would be inside `set`.
 void require_outside(const std::filesystem::path& file,
                      const std::filesystem::path& set);

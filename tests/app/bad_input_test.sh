@@ -52,6 +52,9 @@ check "records" "$program" pack "$small" --out "$scratch/records" --format tfrec
 refused 2 "holds images of 36 pixels (antialias), the run asks for 48" "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.resize=48
 refused 2 "is no TFRecord shard" "${T[@]}" --set data.pipeline=new
 refused 2 "shards for 5 ranks" train "$small" --out "$scratch/run5" --ranks 5 --set train.batch=10 --set data.images=["$scratch/records"] --set data.pipeline=new --set launch.mpi_args=[--oversubscribe]
+mkdir -p "$scratch/mixed/images" && ln -s "$scratch/mixed" "$scratch/link"
+refused 2 "finds each image twice" pack "$small" --out "$scratch/link/images/../set.pack" --set data.images=["$phantom/images","$scratch/mixed"]
+refused 2 "finds each image twice" pack "$small" --out "$scratch/mixed" --format tfrecord --set data.images=["$scratch/mixed"]
 refused 4 "exists and holds other images" pack "$small" --out "$scratch/set.pack" --set data.resize=40
 refused 4 "of other images or labels" pack "$small" --out "$scratch/records" --format tfrecord --per-shard 30
 refused 3 "1 of 160 images are damaged; the rest is done and kept" pack "$small" --out "$scratch/damaged.pack" --set data.images=["$scratch/images"]

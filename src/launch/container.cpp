@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
@@ -133,5 +134,18 @@ void check_mounted(const std::vector<std::string>& paths,
 }
 
 bool is_sif(const std::string& image) { return image.ends_with(".sif"); }
+
+std::string pyxis_image(std::string image) {
+  constexpr std::string_view kScheme = "docker://";
+  if (image.starts_with(kScheme)) image.erase(0, kScheme.size());
+  const bool is_file = image.starts_with('/') || image.starts_with('.');
+  const size_t slash = image.find('/');
+  if (is_file || slash == image.npos || image.find('#') != image.npos)
+    return image;
+  const std::string first = image.substr(0, slash);
+  if (first == "localhost" || first.find_first_of(".:") != first.npos)
+    image[slash] = '#';
+  return image;
+}
 
 }  // namespace chexnet

@@ -95,9 +95,10 @@ std::string pyxis_options(const JobRequest& request) {
     mounts += (mounts.empty() ? "" : ",") + mount.source + ":" + mount.target +
               (mount.read_only ? ":ro" : "");
   std::string text;
-  for (const auto& word : {"--container-image=" + request.container,
-                           "--container-mounts=" + mounts,
-                           "--container-workdir=" + request.working_folder})
+  for (const auto& word :
+       {"--container-image=" + pyxis_image(request.container),
+        "--container-mounts=" + mounts,
+        "--container-workdir=" + request.working_folder})
     text += " " + shell(word);
   return text;
 }

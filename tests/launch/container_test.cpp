@@ -55,6 +55,16 @@ TEST_CASE("a mount is named whole") {
         }).find("--mount data:/inside: a relative path") != std::string::npos);
 }
 
+TEST_CASE("Pyxis gets the host of a registry behind a #") {
+  CHECK(pyxis_image("host.org#a/b:1") == "host.org#a/b:1");
+  CHECK(pyxis_image("host.org/a/b:1") == "host.org#a/b:1");
+  CHECK(pyxis_image("docker://host:5000/a") == "host:5000#a");
+  CHECK(pyxis_image("localhost/a") == "localhost#a");
+  for (const char* image : {"a", "a:1", "team/a:1.2", "user@host.org#a",
+                            "/apps/a.sqsh", "./a.sqsh", "../x.y/a.sqsh"})
+    CHECK(pyxis_image(image) == image);
+}
+
 TEST_CASE("a path of the container is found outside of it") {
   const std::vector<Mount> mounts = {{"/disk/runs", "/runs"}, {"/a", "/a"}};
   CHECK(path_on_host("/runs/one", mounts) == "/disk/runs/one");

@@ -42,4 +42,9 @@ void check_mounted(const std::vector<std::string>& paths,
 // An image of Apptainer, which is a file, and not one of a registry.
 bool is_sif(const std::string& image);
 
+// An image as Pyxis takes it, HOST#NAME, also where it is written as docker
+// takes it: HOST/NAME or docker://HOST/NAME. As there, a first part with a dot
+// or a colon is a host, and so is localhost.
+std::string pyxis_image(std::string image);
+
 }  // namespace chexnet

@@ -114,6 +114,8 @@ void man_page(const CLI::App& app) {
             << troff(app.get_description())
             << "\n.SH SYNOPSIS\n\\fBchexnet\\-train\\fR \\fICOMMAND\\fR "
                "[\\fIOPTIONS\\fR]\n";
+  std::cout << ".SH OPTIONS\n";
+  man_options(app);
   man_entries("EXAMPLES", kExamples);
   std::cout << ".SH EXIT STATUS\n" << troff(app.get_footer()) << "\n";
   man_entries("ENVIRONMENT", kVariables);

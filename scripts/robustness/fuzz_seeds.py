@@ -109,13 +109,12 @@ launch: {device: cpu, threads: 1, ranks: 1}
                 put(seeds, 'checkpoint', f'program-{number}', path.read_bytes())
 
 
-def make_seeds(options, build, chosen):
-    """The folder with a folder for each chosen target."""
-    seeds = build / 'seeds'
+def make_seeds(options, seeds, programs, chosen):
+    """Makes `seeds` anew, a folder for each chosen target; `programs`: the folder of the fuzz programs."""
     shutil.rmtree(seeds, ignore_errors=True)
     for name in chosen:
         (seeds / name).mkdir(parents=True)
-        quietly(str(build / f'fuzz_{name}'), '--write-seeds', str(seeds / name),
+        quietly(str(programs / f'fuzz_{name}'), '--write-seeds', str(seeds / name),
                 env=os.environ | {'LLVM_PROFILE_FILE': '/dev/null'})
     sources_seeds(seeds)
     if options.xray.is_dir():
@@ -127,4 +126,3 @@ def make_seeds(options, build, chosen):
             program_seeds(options.program.resolve(), seeds, pathlib.Path(scratch))
     else:
         print(f'fuzz: no program at {options.program}, so none of its files are seeds')
-    return seeds

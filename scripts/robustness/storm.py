@@ -273,8 +273,8 @@ class Stage:
         self.before, self.arguments = [], []  # words before the program, and behind its own, of all runs
         self.shared = [SHARED]  # of all hosts
         self.latest = None  # the run that was started last
-        # A shell's job in the background ignores INT, and what it starts would too.
-        for number in (signal.SIGINT, signal.SIGTERM):
+        # A shell's job in the background ignores INT, and one of nohup HUP, and what it starts would too.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self.interrupted)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=name + '-', dir=options.folder))
         self.program = pathlib.Path(options.program).resolve()

@@ -5,16 +5,18 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/engine/network_spec.hpp"
+#include "chexnet/launch/self_launch.hpp"
 
 namespace chexnet {
 
@@ -138,7 +140,8 @@ void LaunchOptions::add_to(CLI::App& command) {
   command.add_option("--hostfile", hostfile,
                      "hosts to start ranks on (launch.hostfile)");
   command.add_option("--mpi-args", mpi_args,
-                     "more arguments for mpirun, as one text");
+                     "more arguments for mpirun, as one text; quotes keep a "
+                     "blank in one of them");
   command.add_flag(kDryRunOption, dry_run,
                    "print the command that would start the ranks and stop");
 }
@@ -153,8 +156,7 @@ void LaunchOptions::apply_to(LaunchConfig& config) const {
     config.device = DeviceKind::kCuda;
   }
   if (!hostfile.empty()) config.hostfile = hostfile;
-  std::istringstream words(mpi_args);
-  for (std::string word; words >> word;) config.mpi_args.push_back(word);
+  std::ranges::copy(words_of(mpi_args), std::back_inserter(config.mpi_args));
 }
 
 void add_device_option(CLI::App& command, std::string& device) {

@@ -143,28 +143,6 @@ std::vector<std::string> flux_options(const JobRequest& request) {
   return options;
 }
 
-// Quotes keep blanks together, as in a line of #PBS.
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  char quote = 0;
-  bool in_word = false;
-  for (const char c : text) {
-    const bool blank =
-        quote == 0 && std::isspace(static_cast<unsigned char>(c));
-    if (blank && in_word) words.push_back(std::exchange(word, ""));
-    in_word = !blank;
-    if (blank) continue;
-    const bool is_quote = c == '\'' || c == '"';
-    if (is_quote && (quote == 0 || quote == c))
-      quote = quote == 0 ? c : 0;
-    else
-      word += c;
-  }
-  if (in_word) words.push_back(word);
-  return words;
-}
-
 }  // namespace
 
 int ranks_per_node(const JobRequest& request) {

@@ -1,7 +1,7 @@
 // The processes of a run that starts its own ranks:
 //
 //   batch system, terminal
-//        | TERM, INT, USR1, USR2
+//        | TERM, INT, USR1, USR2, HUP
 //        v
 //   chexnet-train (parent)      holds signals back and reads them one by one
 //        |                      (ParentSignals)
@@ -32,17 +32,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/launcher_files.hpp"
 #include "chexnet/launch/launchers.hpp"
+#include "chexnet/launch/signals.hpp"
 #include "stream_relay.hpp"
 
 namespace chexnet {
@@ -150,6 +153,27 @@ std::string command_text(const std::vector<std::string>& command) {
   return text;
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::string word;
+  char quote = 0;
+  bool in_word = false;
+  for (const char c : text) {
+    const bool blank =
+        quote == 0 && std::isspace(static_cast<unsigned char>(c));
+    if (blank && in_word) words.push_back(std::exchange(word, ""));
+    in_word = !blank;
+    if (blank) continue;
+    const bool is_quote = c == '\'' || c == '"';
+    if (is_quote && (quote == 0 || quote == c))
+      quote = quote == 0 ? c : 0;
+    else
+      word += c;
+  }
+  if (in_word) words.push_back(word);
+  return words;
+}
+
 bool has_option(const std::vector<std::string>& words,
                 const std::string& name) {
   return std::ranges::any_of(words, [&](const std::string& word) {
@@ -164,6 +188,7 @@ ParentSignals::ParentSignals() {
   sigemptyset(&waited_for_);
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGCHLD})
     sigaddset(&waited_for_, signal);
+  if (terminal_may_end_us()) sigaddset(&waited_for_, SIGHUP);
   sigprocmask(SIG_BLOCK, &waited_for_, &before_);
 }
 ParentSignals::~ParentSignals() {
@@ -234,7 +259,7 @@ std::optional<int> ended(pid_t child) {
 // The first TERM or INT lets the ranks write a checkpoint, the second ends
 // them.
 void pass_on(int signal, pid_t child, bool first) {
-  const bool only_asks = signal == SIGUSR1 || signal == SIGUSR2;
+  const bool only_asks = signal != SIGTERM && signal != SIGINT;
   if (only_asks || first) kill(child, SIGUSR1);
   if (only_asks) return;
   if (first)

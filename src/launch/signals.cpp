@@ -38,6 +38,11 @@ bool die_with_parent() {
   return find_launcher(name) != nullptr;
 }
 
+bool terminal_may_end_us() {
+  struct sigaction now {};
+  return sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN;
+}
+
 // A first signal only sets flags: what a stop needs (agreeing, a checkpoint) is
 // done by the training loop. SA_RESTART, so that reads and writes under way are
 // not cut short.
@@ -60,6 +65,7 @@ void install_stop_signals() {
   sigaction(SIGUSR2, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
+  if (terminal_may_end_us()) sigaction(SIGHUP, &action, nullptr);
 }
 
 StopAtOnce::StopAtOnce() {

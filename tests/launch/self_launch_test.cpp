@@ -176,6 +176,17 @@ TEST_CASE("ranks are put on hosts") {
   }
 }
 
+TEST_CASE("quotes keep the blanks of a word") {
+  using Words = std::vector<std::string>;
+  CHECK(words_of("") == Words{});
+  CHECK(words_of("  --mca btl  ^openib\t-x A ") ==
+        Words{"--mca", "btl", "^openib", "-x", "A"});
+  CHECK(words_of("-x 'A=1 2' --name \"it's\" ''") ==
+        Words{"-x", "A=1 2", "--name", "it's", ""});
+  const Words words = {"a b", "c", "$d"};
+  CHECK(words_of(command_text(words)) == words);
+}
+
 TEST_CASE("an option counts as given in both spellings") {
   CHECK(has_option({"train", "--resume", "auto"}, "--resume"));
   CHECK(has_option({"train", "--resume=auto"}, "--resume"));
@@ -213,7 +224,8 @@ TEST_CASE("a signal between two commands waits until it is looked at") {
 TEST_CASE("a signal behind the end of all commands changes nothing") {
   {
     const ParentSignals signals;
-    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) raise(signal);
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP})
+      raise(signal);
   }
   sigset_t waiting;
   sigpending(&waiting);

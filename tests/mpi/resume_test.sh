@@ -63,6 +63,31 @@ check "and is no failure" bash -c "! grep -q 'no rank could say why' '$scratch/l
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/twice" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
 same "TERM twice and resume" "$scratch/twice"
 
+# A terminal that closes; all the program says from there on is lost
+cat >"$scratch/terminal.py" <<'PY'
+"""terminal.py STEPS_FILE COMMAND...: runs it in a terminal, closes that at step 5, exits as the command does."""
+import os, pty, sys, time
+process, terminal = pty.fork()
+if process == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+os.set_blocking(terminal, False)
+while not (os.path.exists(sys.argv[1]) and '"step":5' in open(sys.argv[1]).read()):
+    try:
+        os.read(terminal, 65536)
+    except BlockingIOError:
+        time.sleep(0.02)
+os.close(terminal)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+PY
+for ranks in 1 2; do
+  out=$scratch/terminal$ranks rc=0
+  python3 "$scratch/terminal.py" "$out/metrics.jsonl" "$program" train "$small" "${quick[@]}" --ranks $ranks --out "$out" 2>>"$scratch/log" || rc=$?
+  check "a terminal that closes ends $ranks rank(s) with 75 (exit $rc)" [ $rc = 75 ]
+  check "no process is left" no_process "$out"
+done
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/terminal2" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
+same "the terminal's end and resume" "$scratch/terminal2"
+
 # kill -9 of the self-launching parent
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/parent" 2>>"$scratch/log" & job=$!
 wait_for_step "$scratch/parent" 3

@@ -1,6 +1,7 @@
 // `train` without a launcher: this process becomes a thin parent of mpirun. It
-// turns SIGTERM, SIGINT and SIGUSR2 into SIGUSR1 (mpirun itself would kill the
-// ranks one second after a TERM); a second TERM or INT goes through as TERM.
+// turns SIGTERM, SIGINT, SIGUSR2 and SIGHUP into SIGUSR1 (mpirun itself would
+// kill the ranks one second after a TERM); a second TERM or INT goes through as
+// TERM.
 #pragma once
 
 #include <signal.h>
@@ -82,13 +83,16 @@ std::vector<std::string> forwarded_variables(
 
 // As a shell would take it: words with special characters quoted.
 std::string command_text(const std::vector<std::string>& command);
+// Of a line of #PBS or an option: what blanks separate. Quotes keep blanks
+// together and are left out.
+std::vector<std::string> words_of(const std::string& text);
 
 // Whether `words` give the option `name` ("--resume"), with or without its
 // value behind a '='.
 bool has_option(const std::vector<std::string>& words, const std::string& name);
 
-// While it lives, signals that ask this process to stop (TERM, INT, USR1, USR2)
-// wait until somebody looks: also between two commands. Make it before any
+// While it lives, signals that ask this process to stop (TERM, INT, USR1, USR2,
+// HUP) wait until somebody looks: also between two commands. Make it before any
 // thread exists; one at a time.
 class ParentSignals {
  public:

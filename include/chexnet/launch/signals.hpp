@@ -1,6 +1,6 @@
-// Signals of a rank: SIGUSR1, SIGUSR2, SIGTERM and SIGINT ask for a stop with a
-// checkpoint; the ranks agree on it at a step. A second SIGINT ends the process
-// at once.
+// Signals of a rank: SIGUSR1, SIGUSR2, SIGTERM, SIGINT and, but under nohup,
+// SIGHUP ask for a stop with a checkpoint; the ranks agree on it at a step. A
+// second SIGINT ends the process at once.
 #pragma once
 
 namespace chexnet {
@@ -9,6 +9,10 @@ namespace chexnet {
 // -9 of mpirun orphans its ranks otherwise). Returns false when the parent is
 // gone already. Only for processes that a launcher started.
 bool die_with_parent();
+
+// Whether SIGHUP, which a terminal sends when it closes, is not ignored: nohup
+// starts programs that ignore it.
+bool terminal_may_end_us();
 
 void install_stop_signals();
 bool stop_requested();

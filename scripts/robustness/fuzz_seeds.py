@@ -112,7 +112,7 @@ launch: {device: cpu, threads: 1, ranks: 1}
 def make_seeds(options, seeds, programs, chosen):
     """Makes `seeds` anew, a folder for each chosen target; `programs`: the folder of the fuzz programs."""
     shutil.rmtree(seeds, ignore_errors=True)
-    for name in chosen:
+    for name in set(chosen):
         (seeds / name).mkdir(parents=True)
         quietly(str(programs / f'fuzz_{name}'), '--write-seeds', str(seeds / name),
                 env=os.environ | {'LLVM_PROFILE_FILE': '/dev/null'})

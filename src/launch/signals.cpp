@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +15,7 @@
 namespace chexnet {
 namespace {
 std::atomic<bool> stop_flag{false}, launcher_flag{false}, at_once{false};
+std::atomic<bool> is_looked_at{false};  // stop_flag
 static_assert(std::atomic<bool>::is_always_lock_free,
               "set in a signal handler");
 
@@ -55,8 +57,13 @@ void install_stop_signals() {
       ::signal(SIGINT, SIG_DFL);
       raise(SIGINT);
     }
-    if (signal == SIGTERM && info->si_pid == getppid())
-      launcher_flag.store(true);
+    if (signal != SIGTERM || info->si_pid != getppid()) return;
+    launcher_flag.store(true);
+    // mpirun sends it a second after another rank failed, and KILL one more
+    // later. Half of that is enough to say why this one fails, too.
+    constexpr itimerval kToSayWhy{{}, {0, 500'000}};
+    if (!is_looked_at && is_mpi_launcher(info->si_pid))
+      setitimer(ITIMER_REAL, &kToSayWhy, nullptr);
   };
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGUSR1, &action, nullptr);
@@ -75,7 +82,10 @@ StopAtOnce::StopAtOnce() {
 
 StopAtOnce::~StopAtOnce() { at_once = false; }
 
-bool stop_requested() { return stop_flag.load(); }
+bool stop_requested() {
+  is_looked_at = true;
+  return stop_flag.load();
+}
 bool launcher_ends_job() { return launcher_flag.load(); }
 
 }  // namespace chexnet

@@ -14,6 +14,8 @@ bool die_with_parent();
 // starts programs that ignore it.
 bool terminal_may_end_us();
 
+// Until somebody asks stop_requested() nothing can be written: then a TERM of
+// mpirun ends this process within a second.
 void install_stop_signals();
 bool stop_requested();
 // While it lives, a signal that asks for a stop ends this process with exit

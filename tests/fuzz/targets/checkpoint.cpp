@@ -26,6 +26,25 @@ void mend(std::vector<std::byte>& bytes) {
 
 constexpr const char* kModel = "model.safetensors";
 
+// Writes that fail: one says so, one writes nothing.
+void check_failed_replacement(const std::filesystem::path& folder) {
+  const auto refused = [&](const auto& write) {
+    return !accepted<CheckpointError>(
+        [&] { replace_described_file(folder, kModel, write); });
+  };
+  require(refused([](const auto& to) {
+            std::ofstream(to) << "half";
+            throw CheckpointError("the disk is full. Hint: free space");
+          }) &&
+              refused([](const auto&) {}),
+          "a write that failed is told");
+  require(CheckpointStore::problem(folder).empty(),
+          "a write that failed changes nothing");
+  require(
+      !std::filesystem::exists(folder / ("." + std::string(kModel) + ".next")),
+      "nor does it leave anything");
+}
+
 // A checkpoint of one file; its model is replaced while a state of both is
 // there, as an average of weights replaces it.
 void check_replacement(const std::filesystem::path& folder,
@@ -46,6 +65,7 @@ void check_replacement(const std::filesystem::path& folder,
   require(
       either.empty() || (fits(either) && !fits(with_files_of(either, state))),
       "a state of both files fits the new one");
+  require(fits(with_files(replaced, folder)), "a file is as it is described");
   replace_described_file(folder, kModel, write(kContent));
   require(either.empty() || fits(either),
           "a state of both files fits the old one");
@@ -67,8 +87,10 @@ void run(Bytes bytes) {
   });
   const auto json = nlohmann::json::parse(state, nullptr, false);
   if (problem.empty() && json.at("files").size() == 1 &&
-      json["files"].contains(kModel))
+      json["files"].contains(kModel)) {
+    check_failed_replacement(folder.path());
     check_replacement(folder.path(), state);
+  }
 }
 
 std::vector<std::string> seeds() {

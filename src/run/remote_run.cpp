@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -30,7 +31,7 @@ bool is_plain_path(std::string_view path) {
   if (path.empty()) return false;
   for (size_t at = 0; at <= path.size();) {
     const size_t end = std::min(path.find('/', at), path.size());
-    if (end == at || path[at] == '.') return false;
+    if (end == at || path[at] == '.' || end - at > NAME_MAX) return false;
     at = end + 1;
   }
   return path.find('\0') == std::string_view::npos;

@@ -209,6 +209,7 @@ TEST_CASE("another machine gets the newest and the best checkpoint") {
     first.mirror->finish([] {});
   }
   bucket.objects[kPlace + "/../escape"] = "no";
+  bucket.objects[kPlace + "/" + std::string(300, 'n')] = "no file's name";
   bucket.objects[kPlace + "/checkpoints/step-00000004/state.json"] = "{";
   Machine second(bucket, scratch / "second", true);
   CHECK(read_text(second.folder / "config.yaml") == "config");

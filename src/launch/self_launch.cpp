@@ -310,7 +310,9 @@ int run_as_parent(const std::vector<std::string>& command,
   ChildStreams streams{work.gives_stdin, STDOUT_FILENO, STDERR_FILENO};
   if (of_mpi) {
     streams.out = out.emplace(STDOUT_FILENO).for_child();
-    streams.errors = errors.emplace(STDERR_FILENO).for_child();
+    streams.errors =
+        errors.emplace(STDERR_FILENO, StreamRelay::Lines::kErrorsOnce)
+            .for_child();
   }
   const pid_t child = start_child(command, signals, streams);
   if (of_mpi) {

@@ -43,7 +43,8 @@ bool write_some(int to, std::span<const char>& bytes,
 
 }  // namespace
 
-StreamRelay::StreamRelay(int to) : to_(to) {
+StreamRelay::StreamRelay(int to, Lines lines) : to_(to) {
+  if (lines == Lines::kErrorsOnce) repeated_.emplace();
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw DeviceError(std::string("[launch] pipe: ") + std::strerror(errno) +
@@ -79,14 +80,22 @@ void StreamRelay::pass_on() {
     const ssize_t got = read(read_, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
-    std::span<const char> bytes(buffer.data(), static_cast<size_t>(got));
-    while (!bytes.empty() && !failed_)
-      if (!write_some(to_, bytes, given_up_)) {
-        closed_ = errno == EPIPE;
-        failed_ = true;
-      }
+    const std::span bytes(buffer.data(), static_cast<size_t>(got));
+    if (repeated_)
+      write_all(repeated_->pass({bytes.data(), bytes.size()}));
+    else
+      write_all(bytes);
   }
+  if (repeated_) write_all(repeated_->rest());
   done_ = true;
+}
+
+void StreamRelay::write_all(std::span<const char> bytes) {
+  while (!bytes.empty() && !failed_)
+    if (!write_some(to_, bytes, given_up_)) {
+      closed_ = errno == EPIPE;
+      failed_ = true;
+    }
 }
 
 }  // namespace chexnet

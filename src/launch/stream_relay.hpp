@@ -3,15 +3,20 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
+#include <span>
 #include <thread>
+
+#include "repeated_errors.hpp"
 
 namespace chexnet {
 
 class StreamRelay {
  public:
+  enum class Lines { kAsTheyAre, kErrorsOnce };
   // To the descriptor `to`. Before the child is made. DeviceError when there is
   // no pipe to be had.
-  explicit StreamRelay(int to);
+  explicit StreamRelay(int to, Lines lines = Lines::kAsTheyAre);
   ~StreamRelay();  // gives up what was not passed on
   StreamRelay(const StreamRelay&) = delete;
   StreamRelay& operator=(const StreamRelay&) = delete;
@@ -31,6 +36,8 @@ class StreamRelay {
 
  private:
   void pass_on();
+  void write_all(std::span<const char> bytes);
+  std::optional<RepeatedErrors> repeated_;  // the thread's
   int to_, read_ = -1, write_ = -1;
   std::atomic<bool> child_gone_ = false, given_up_ = false, done_ = false,
                     failed_ = false, closed_ = false;

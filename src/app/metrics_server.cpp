@@ -22,6 +22,7 @@
 #include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/self_launch.hpp"
+#include "received_bytes.hpp"
 
 namespace chexnet {
 namespace {
@@ -79,9 +80,13 @@ void limit(httplib::Server& server, socket_t& listener) {
   });
 }
 
+// A request for a page has some hundred bytes.
+constexpr uint64_t kLongestRequest = 64 << 10;
+
 // The TCP connections of this process. The library limits the wait for each
-// byte and not for a request, so a client that sends a byte now and then would
-// keep a thread, and with it the end of the program, for ever.
+// byte and the length of each line, and not a request: a client that sends a
+// byte now and then would keep a thread, and with it the end of the program,
+// for ever, and one that sends lines without end would take all memory.
 class Connections {
  public:
   Connections() : open_files_(opendir("/proc/self/fd")) {
@@ -90,7 +95,8 @@ class Connections {
                         std::strerror(errno) +
                         ". Hint: see that /proc is there, and `ulimit -n`");
   }
-  // Cuts those off that were there `age_s` ago already.
+  // Cuts those off that were there `age_s` ago already, or that sent more than
+  // a request.
   void end_older_than(double age_s) {
     std::map<ino_t, double> seen;
     rewinddir(open_files_.get());
@@ -101,7 +107,8 @@ class Connections {
       const auto known = since_.find(info.st_ino);
       const double since = known == since_.end() ? now_s() : known->second;
       seen[info.st_ino] = since;
-      if (now_s() - since >= age_s) shutdown(fd, SHUT_RDWR);
+      if (now_s() - since >= age_s || received_bytes(fd) > kLongestRequest)
+        shutdown(fd, SHUT_RDWR);
     }
     since_ = std::move(seen);
   }
@@ -187,7 +194,7 @@ void listen_until_stopped(httplib::Server& server,
   // stop() is lost on one that is not running yet.
   constexpr auto kMoment = std::chrono::milliseconds(10);
   while (!server.is_running() && !ended) std::this_thread::sleep_for(kMoment);
-  constexpr double kLook_s = 1, kLongest_s = 15;
+  constexpr double kLook_s = 0.1, kLongest_s = 15;
   while (!signals->stop_within(kLook_s)) {
     if (ended)
       throw DeviceError("[status] the server ended. Hint: start it again");

@@ -202,6 +202,21 @@ started+=("$slow")
 await "clients that are slow" grep -q sent "$scratch/slow.log"
 check "keep nobody else waiting" page "http://127.0.0.1:$ours/metrics" >/dev/null
 refused 2 "is no address and port" status "$runs" --listen ''
+check "lines of a request without end take no memory" python3 - "$ours" "$server" <<'END'
+import socket, sys, time
+def memory_mb(): return int(open(f"/proc/{sys.argv[2]}/status").read().split("VmHWM:")[1].split()[0]) / 1024
+before = memory_mb()
+links = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(4)]
+end = time.monotonic() + 5
+for link in links: link.setblocking(False)
+while time.monotonic() < end:
+    for link in links:
+        try: link.send(b"X: aaaaaaaaaaaaaaaa\r\n" * 100)
+        except BlockingIOError: time.sleep(0.001)
+        except OSError: pass  # cut off
+print(f"{memory_mb() - before:.0f} MB more")
+sys.exit(memory_mb() - before > 48)
+END
 # More connections than the process may have files.
 (ulimit -n 48; exec "$program" status "$runs" --listen 0 >/dev/null 2>"$scratch/flood.log") & flooded=$!
 started+=("$flooded")

@@ -20,6 +20,11 @@ namespace {
 
 std::string shell(const std::string& word) { return command_text({word}); }
 
+// No option of the commands that get it.
+std::string folder_word(const std::string& folder) {
+  return shell(folder.starts_with('-') ? "./" + folder : folder);
+}
+
 std::string number(int value) { return std::to_string(value); }
 
 std::string shell_words(const std::vector<std::string>& words) {
@@ -51,7 +56,7 @@ std::string task_lines(const JobRequest& request) {
   for (size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
     text += "  " + std::to_string(first + i) +
-            ") run=" + shell(point.run_folder) + "; arguments+=(";
+            ") run=" + folder_word(point.run_folder) + "; arguments+=(";
     for (size_t a = 0; a < point.assignments.size(); ++a)
       text += (a == 0 ? "--set " : " --set ") + shell(point.assignments[a]);
     text += ") ;;\n";
@@ -251,7 +256,7 @@ std::string job_script(const JobRequest& request) {
   values.texts["SRUN_MPI"] = request.srun_mpi;
   values.texts["PROGRAM"] = shell_words(program);
   values.texts["ARGUMENTS"] = shell_words(request.arguments);
-  values.texts["RUN_FOLDER"] = shell(request.run_folder);
+  values.texts["RUN_FOLDER"] = folder_word(request.run_folder);
   values.texts["MAX_REQUEUES"] = number(request.max_requeues);
   values.texts["AT_SAME_CHECKPOINT"] = number(RestartPolicy::kSamePlace);
   const QsubOptions qsub = qsub_options(request);

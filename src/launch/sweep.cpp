@@ -1,6 +1,8 @@
 // The product of all lists: each list multiplies the points so far, so the last
 // varies fastest, and seeds faster still. A point's folder is named by its
 // values, e.g. lr=1e-3_batch=32_seed=1.
+#include <set>
+
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/job_script.hpp"
@@ -58,10 +60,17 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
     for (int s = 1; s <= seeds; ++s) values.push_back(std::to_string(s));
     multiply("run.seed", values);
   }
-  for (auto& point : points)
+  std::set<std::string> taken;
+  for (auto& point : points) {
+    if (!taken.insert(point.run_folder).second)
+      throw ConfigError("[submit] --sweep: two runs would have the folder " +
+                        point.run_folder +
+                        ". Hint: name each value once, and sweep one key of a "
+                        "name");
     point.run_folder =
         (folder / (point.run_folder.empty() ? "run" : point.run_folder))
             .string();
+  }
   return points;
 }
 

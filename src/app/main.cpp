@@ -92,11 +92,12 @@ int main(int argc, char** argv) {
                                               invocation.program);
   invocation.arguments.assign(argv + 1, argv + argc);
 
-  if (chexnet::print_version(invocation.arguments)) {
+  const auto code_when_said = [] {
     if (std::cout.flush()) return 0;
     std::cerr << "error: stdout cannot be written. Hint: is its disk full?\n";
     return static_cast<int>(ExitCode::kCheckpoint);
-  }
+  };
+  if (chexnet::print_version(invocation.arguments)) return code_when_said();
 
   CLI::App app{
       "Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per "
@@ -114,7 +115,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     const int rc = app.exit(e, std::cout, std::cerr);
     if (rc != 0) std::cerr << chexnet::spelling_hint(app);
-    return rc == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+    return rc == 0 ? code_when_said() : static_cast<int>(ExitCode::kUsage);
   }
   try {
     const int code = invocation.run();

@@ -82,6 +82,14 @@ void check_output(const std::string& path) {
         ". Hint: name a file in a folder that is there and writable");
   };
   if (std::filesystem::is_directory(path)) fail(path, EISDIR);
+  // /dev/stdout and >(command) are meant so.
+  std::error_code ignored;
+  if (std::filesystem::is_other(path, ignored) && !path.starts_with("/dev/") &&
+      !path.starts_with("/proc/"))
+    throw CheckpointError("[files] " + path +
+                          ": a pipe or device, in whose place a file would "
+                          "stand. Hint: /dev/stdout or >(command), or the name "
+                          "of a file");
   if (access(folder.c_str(), F_OK) != 0) fail(path + ": " + folder, errno);
   if (!std::filesystem::is_directory(folder))
     fail(path + ": " + folder, ENOTDIR);

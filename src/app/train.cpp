@@ -19,6 +19,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/scores_output.hpp"
+#include "chexnet/report/timeline.hpp"
 #include "chexnet/run/job_clock.hpp"
 #include "chexnet/run/run_folder.hpp"
 #include "chexnet/storage/store.hpp"
@@ -105,7 +106,7 @@ int run(const Options& options, Invocation& invocation) {
   ::signal(SIGPIPE, SIG_IGN);
   // Before any rank exists, so a typo is reported once.
   check_run(config);
-  check_output(options.timeline);
+  prepare_own_output(options.timeline, kTimelineHead);
   JobClock::configured_s(config.launch);
   const Resume resume = resume_of(options.resume);
   const ParentTask parent{

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/file_lock.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
@@ -75,6 +76,11 @@ void write_phantom_set(const PhantomOptions& options,
   if (error)
     throw CheckpointError("[phantom] " + options.out.string() + ": " +
                           error.message() + ". Hint: choose a writable folder");
+  const auto lock = FileLock::try_take(options.out / ".phantom.lock");
+  if (!lock)
+    throw CheckpointError("[phantom] " + options.out.string() +
+                          ": another command draws a set there now. Hint: "
+                          "choose another folder");
   if (std::filesystem::exists(options.out / "Data_Entry_2017.csv"))
     throw CheckpointError("[phantom] " + options.out.string() +
                           ": holds a data set already. Hint: choose another "

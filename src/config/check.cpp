@@ -1,6 +1,7 @@
 // What no single value shows: required keys, and keys that contradict each
 // other.
 #include <algorithm>
+#include <set>
 
 #include "assign.hpp"
 #include "chexnet/config/load.hpp"
@@ -26,6 +27,10 @@ void check_for_training(const Config& config) {
                  "there is no fold " + std::to_string(config.data.fold) +
                      " among data.folds=" + std::to_string(config.data.folds),
                  "folds are counted from 0");
+  const std::set<SplitName> splits(config.eval.splits.begin(),
+                                   config.eval.splits.end());
+  if (splits.size() < config.eval.splits.size())
+    config_error("eval.splits", "a split is named twice", "name each once");
   if (config.train.ema > 0 && config.train.swa > 0)
     config_error("train.swa", "set together with train.ema",
                  "choose one average of the weights");

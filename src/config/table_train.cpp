@@ -3,6 +3,8 @@
 namespace chexnet {
 namespace {
 
+constexpr double kBelowOne = 0.999999;
+
 // The network and where its weights come from.
 std::vector<ConfigOption> model_options() {
   return {
@@ -143,12 +145,12 @@ std::vector<ConfigOption> update_options() {
       {
           MEMBER(train.beta1),
           .help = "adam: decay of the first moment",
-          .limits = {{0, 1}},
+          .limits = {{0, kBelowOne}},
       },
       {
           MEMBER(train.beta2),
           .help = "adam: decay of the second moment",
-          .limits = {{0, 1}},
+          .limits = {{0, kBelowOne}},
       },
       {
           MEMBER(train.eps),

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
@@ -171,7 +172,10 @@ std::string folder_label(const fs::path& run_folder) {
 
 std::string openmetrics_text(const std::vector<RunSummary>& list) {
   Runs runs;
-  for (const auto& run : list) runs.emplace(identity(run), &run);
+  for (const auto& run : list)
+    if (!runs.emplace(identity(run), &run).second)
+      log_warning("[status] " + run.folder +
+                  ": another run has the same labels, so this one is left out");
   std::string text = info_text(runs) + state_text(runs);
   for (const auto& gauge : kGauges) {
     Family family(gauge.name, gauge.help);

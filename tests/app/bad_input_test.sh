@@ -17,6 +17,19 @@ refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3
 refused 2 "'train.batch' = 0 is out of range" "${T[@]}" --set train.batch=0
 refused 2 "needs the memory plan of our own engine" "${T[@]}" --set train.batch=auto --set train.engine=aten
 refused 2 "is not known" "${T[@]}" --set model.arch=vgg
+refused 2 "'train.beta1' = 1 is out of range" "${T[@]}" --set train.beta1=1
+refused 2 "a split is named twice" "${T[@]}" --set eval.splits=[val,val]
+cp "$small" "$scratch/kept.yaml"
+refused 2 "was not written by this command" train "$scratch/kept.yaml" --out "$scratch/timed" --timeline "$scratch/kept.yaml"
+check "a config named as timeline is as it was" cmp "$small" "$scratch/kept.yaml"
+mkfifo "$scratch/outpipe"
+refused 4 "a pipe or device, in whose place a file would stand" "${T[@]}" --timeline "$scratch/outpipe"
+refused 2 "two runs would have the folder lr=1" submit "$small" --slurm --sweep train.lr=1,2,1 --dry-run
+check "help that nobody can read is exit 4" [ "$("$program" --help 2>/dev/null >/dev/full; echo $?)" = 4 ]
+"$program" phantom "$scratch/drawn" --images 40 --size 32 >/dev/null 2>&1 & drawing=$!
+"$program" phantom "$scratch/drawn" --images 40 --size 32 --seed 2 >/dev/null 2>&1; rc=$?
+wait $drawing; codes="$? $rc"
+check "one of two commands that draw a set in one folder is refused ($codes)" [ "$codes" = "0 4" -o "$codes" = "4 0" ]
 refused 2 "[train] no config is named" train
 refused 2 "[train] no config is named" train --set train.lr=0.1
 # The shortest way that it names is one.

@@ -30,6 +30,7 @@
 #include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/launcher_codes.hpp"
 #include "chexnet/launch/restart_policy.hpp"
+#include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/watch/postmortem.hpp"
 #include "restart_hosts.hpp"
@@ -223,6 +224,11 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
       log_warning(
           "[launch] a stop was requested between two starts of the ranks: none "
           "follows");
+      try {
+        write_stop_event(task.run_folder, "stopped between two starts");
+      } catch (const std::exception& e) {
+        log_warning(e.what());
+      }
       return static_cast<int>(ExitCode::kRequeue);
     }
     prepare_restart(whole, starts);

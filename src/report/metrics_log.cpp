@@ -121,26 +121,39 @@ void MetricsLog::show_in(std::unique_ptr<PrometheusFile> file) {
 
 void MetricsLog::sync() const { sync_file(path_); }
 
-void write_error_event(const std::filesystem::path& folder, int exit_code,
-                       const std::string& sentence) {
+namespace {
+
+// Behind the last event, with its step.
+void append_event(const std::filesystem::path& folder, nlohmann::json event) {
   const auto path = folder / "metrics.jsonl";
   std::error_code error;
   if (!std::filesystem::exists(folder / "config.yaml", error)) return;
   std::string text;
   if (std::filesystem::exists(path, error)) text = read_text(path);
-  int64_t step = 0;
-  for_each_event(text, [&](const nlohmann::json& event, const std::string&) {
-    step = step_of(event);
+  event["step"] = 0;
+  for_each_event(text, [&](const nlohmann::json& other, const std::string&) {
+    event["step"] = step_of(other);
   });
   std::ofstream lines(AppendName(path).name(), std::ios::app);
   if (!text.empty() && !text.ends_with('\n'))
     lines << '\n';  // a full disk tore it
-  lines << line_text({{"event", "error"},
-                      {"step", step},
-                      {"exit_code", exit_code},
-                      {"sentence", sentence}});
+  lines << line_text(event);
   lines.close();
   renew_prometheus_file(folder);
+}
+
+}  // namespace
+
+void write_error_event(const std::filesystem::path& folder, int exit_code,
+                       const std::string& sentence) {
+  append_event(
+      folder,
+      {{"event", "error"}, {"exit_code", exit_code}, {"sentence", sentence}});
+}
+
+void write_stop_event(const std::filesystem::path& folder,
+                      const std::string& reason) {
+  append_event(folder, {{"event", "stop"}, {"reason", reason}});
 }
 
 }  // namespace chexnet

@@ -36,6 +36,7 @@ between() {  # NAME COMMAND...: 75, and no further start, when COMMAND is done b
   parent=$job "$@"
   wait $job; rc=$?
   check "$(basename "$run") between two starts: exit 75 (exit $rc)" [ $rc = 75 ]
+  check "and status calls it stopped" grep -q '"state": *"stopped"' <("$program" status "$run" --json)
   check "and the ranks are not started again" [ "$(grep -c '"event":"start"' "$run/metrics.jsonl")" = 1 ]
 }
 tell() { kill -USR1 "$parent"; }

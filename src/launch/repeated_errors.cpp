@@ -7,6 +7,8 @@ namespace {
 
 // Longer errors are listings, which are worth saying as a whole.
 constexpr int kMostFollowing = 32;
+// What is longer is no error of ours (core/error.cpp).
+constexpr size_t kLongestLine = 1 << 16;
 
 // Of "rank 12: error: …" what follows the rank (core/log.cpp).
 std::string_view without_rank(std::string_view line) {
@@ -29,6 +31,7 @@ std::string RepeatedErrors::pass(std::string_view bytes) {
     if (!is_repeated(line)) out += line;
   }
   line_ += bytes;
+  if (line_.size() > kLongestLine) out += rest();
   return out;
 }
 

@@ -12,7 +12,7 @@ namespace chexnet {
 class RepeatedErrors {
  public:
   // What of `bytes` is to be passed on: no line of an error that another rank
-  // has said. A line that has not ended yet is kept.
+  // has said. A line that has not ended yet is kept, up to 64 KiB of it.
   std::string pass(std::string_view bytes);
   // What was kept, at the end.
   std::string rest();

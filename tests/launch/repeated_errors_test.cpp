@@ -17,6 +17,17 @@ std::string passed(std::string_view text, size_t piece) {
 
 }  // namespace
 
+TEST_CASE("no more is kept than a line may have") {
+  RepeatedErrors errors;
+  const std::string piece(1 << 12, 'x');
+  size_t kept = 0;
+  for (int i = 0; i < 1000; ++i) {
+    kept += piece.size();
+    kept -= errors.pass(piece).size();
+    REQUIRE(kept < 1 << 18);
+  }
+}
+
 TEST_CASE("an error of all ranks is passed on once") {
   struct Case {
     const char *what, *said, *passed;

@@ -133,18 +133,15 @@ tjscalingfactor smallest_scale(int width, int height, int min_side) {
 
 void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                  const std::string& origin, GrayImage& into) {
-  struct Closer {
-    void operator()(void* handle) const { tjDestroy(handle); }
-  };
-  thread_local std::unique_ptr<void, Closer> handle;
-  if (handle == nullptr) handle.reset(tjInitDecompress());
+  // One for each file: a decoder keeps the tables of the last, and a damaged
+  // file without its own would be taken with them.
+  const std::unique_ptr<void, int (*)(void*)> handle(tjInitDecompress(),
+                                                     tjDestroy);
   const auto check = [&](int rc) {
-    if (rc == 0) return;
-    const std::string what = tjGetErrorStr2(handle.get());
-    // After an error inside the header the decoder would continue there with
-    // the next file, forever.
-    handle.reset();
-    decode_failed(origin, "damaged JPEG: " + what, "fetch the file again");
+    if (rc != 0)
+      decode_failed(
+          origin, std::string("damaged JPEG: ") + tjGetErrorStr2(handle.get()),
+          "fetch the file again");
   };
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   const auto size = static_cast<unsigned long>(bytes.size());

@@ -2,9 +2,12 @@
 // pixels, on every instruction set of this processor.
 #include <turbojpeg.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/image/decode.hpp"
 #include "image/jpeg_scan.hpp"
@@ -193,4 +196,22 @@ TEST_CASE("a JPEG is scaled as its promise says, upright", "[jpeg]") {
                   static_cast<std::byte>(kTurned[k]));
   decode_image(turned, {.min_side = 60}, "x.jpg", image);
   CHECK((image.width() == 63 && image.height() == 83));
+}
+
+TEST_CASE("a JPEG without tables does not get those of the file before",
+          "[jpeg]") {
+  Random random(11, Purpose::kTest, 9);
+  const File file = encoded(picture(64, 48, 20, random), 90);
+  // Without its segment of quantization tables.
+  constexpr std::array kTables{std::byte{0xFF}, std::byte{0xDB}};
+  File without = file;
+  const auto at = std::ranges::search(without, kTables).begin();
+  REQUIRE(at != without.end());
+  const int length =
+      std::to_integer<int>(at[2]) << 8 | std::to_integer<int>(at[3]);
+  without.erase(at, at + 2 + length);
+  GrayImage image;
+  CHECK_THROWS_AS(decode_image(without, {}, "x.jpg", image), DataError);
+  decode_image(file, {}, "x.jpg", image);
+  CHECK_THROWS_AS(decode_image(without, {}, "x.jpg", image), DataError);
 }

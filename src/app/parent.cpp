@@ -154,6 +154,17 @@ void explain_late_start(const ParentTask& task, const std::string& what) {
   }
 }
 
+void say_stopped_between_starts(const ParentTask& task) {
+  log_warning(
+      "[launch] a stop was requested between two starts of the ranks: none "
+      "follows");
+  try {
+    write_stop_event(task.run_folder, "stopped between two starts");
+  } catch (const std::exception& e) {
+    log_warning(e.what());
+  }
+}
+
 int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
   SelfLaunch launch = whole;
   RestartPolicy policy(task.restarts);
@@ -221,14 +232,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
         (pause_s > 0 ? " in " + fixed(pause_s, 0) + " s" : "") +
         (note ? ": " + note->sentence : std::string()));
     if (signals.stop_within(pause_s) || stop_file_exists(task)) {
-      log_warning(
-          "[launch] a stop was requested between two starts of the ranks: none "
-          "follows");
-      try {
-        write_stop_event(task.run_folder, "stopped between two starts");
-      } catch (const std::exception& e) {
-        log_warning(e.what());
-      }
+      say_stopped_between_starts(task);
       return static_cast<int>(ExitCode::kRequeue);
     }
     prepare_restart(whole, starts);

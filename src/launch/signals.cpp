@@ -49,6 +49,7 @@ bool terminal_may_end_us() {
 // done by the training loop. SA_RESTART, so that reads and writes under way are
 // not cut short.
 void install_stop_signals() {
+  is_looked_at = false;
   struct sigaction action {};
   action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
     if (at_once) end_stopped();

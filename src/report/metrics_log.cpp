@@ -124,20 +124,23 @@ void MetricsLog::sync() const { sync_file(path_); }
 namespace {
 
 // Behind the last event, with its step.
-void append_event(const std::filesystem::path& folder, nlohmann::json event) {
+void append_event(const std::filesystem::path& folder, const char* kind,
+                  const Json& fields) {
   const auto path = folder / "metrics.jsonl";
   std::error_code error;
   if (!std::filesystem::exists(folder / "config.yaml", error)) return;
   std::string text;
   if (std::filesystem::exists(path, error)) text = read_text(path);
-  event["step"] = 0;
-  for_each_event(text, [&](const nlohmann::json& other, const std::string&) {
-    event["step"] = step_of(other);
+  int64_t step = 0;
+  for_each_event(text, [&](const nlohmann::json& event, const std::string&) {
+    step = step_of(event);
   });
+  Json line = {{"event", kind}, {"step", step}};
+  line.update(fields);
   std::ofstream lines(AppendName(path).name(), std::ios::app);
   if (!text.empty() && !text.ends_with('\n'))
     lines << '\n';  // a full disk tore it
-  lines << line_text(event);
+  lines << line_text(line);
   lines.close();
   renew_prometheus_file(folder);
 }
@@ -146,14 +149,13 @@ void append_event(const std::filesystem::path& folder, nlohmann::json event) {
 
 void write_error_event(const std::filesystem::path& folder, int exit_code,
                        const std::string& sentence) {
-  append_event(
-      folder,
-      {{"event", "error"}, {"exit_code", exit_code}, {"sentence", sentence}});
+  append_event(folder, "error",
+               {{"exit_code", exit_code}, {"sentence", sentence}});
 }
 
 void write_stop_event(const std::filesystem::path& folder,
                       const std::string& reason) {
-  append_event(folder, {{"event", "stop"}, {"reason", reason}});
+  append_event(folder, "stop", {{"reason", reason}});
 }
 
 }  // namespace chexnet

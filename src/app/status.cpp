@@ -58,8 +58,10 @@ int serve(const Options& options) {
                             ": is no folder. Hint: runs are in runs/NAME");
   FollowedRuns runs(options.folders);
   runs.now();  // the first look reads every line, and Prometheus waits for 10 s
-  return serve_metrics(*options.listen,
-                       [&] { return openmetrics_text(runs.now()); });
+  return serve_metrics(*options.listen, [&] {
+    return openmetrics_text(runs.now(),
+                            [&](const std::string& text) { runs.warn(text); });
+  });
 }
 
 int run(const Options& options) {

@@ -182,14 +182,15 @@ void FollowedRun::read_events() {
 FollowedRuns::FollowedRuns(std::vector<std::string> folders)
     : folders_(std::move(folders)) {}
 
+void FollowedRuns::warn(const std::string& text) {
+  if (warnings_.insert(text).second && !warned_.contains(text))
+    log_warning(text);
+}
+
 std::vector<RunSummary> FollowedRuns::now() {
   std::vector<RunSummary> found;
   std::map<fs::path, FollowedRun> kept;
-  std::set<std::string> warnings;
-  const auto warn = [&](const std::string& text) {
-    if (warnings.insert(text).second && !warned_.contains(text))
-      log_warning(text);
-  };
+  warned_ = std::exchange(warnings_, {});
   // Also what the library throws where a folder goes while it is looked at.
   const auto guarded = [&](const std::function<void()>& look) {
     try {
@@ -209,11 +210,11 @@ std::vector<RunSummary> FollowedRuns::now() {
   };
   for (const auto& folder : folders_)
     guarded([&] {
-      for (const auto& path : find_runs(folder, warn))
+      for (const auto& path :
+           find_runs(folder, [&](const std::string& text) { warn(text); }))
         guarded([&] { follow(path); });
     });
   runs_ = std::move(kept);
-  warned_ = std::move(warnings);
   return found;
 }
 

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "chexnet/core/json.hpp"
-#include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
@@ -170,12 +169,17 @@ std::string folder_label(const fs::path& run_folder) {
   return path;
 }
 
-std::string openmetrics_text(const std::vector<RunSummary>& list) {
+std::string openmetrics_text(
+    const std::vector<RunSummary>& list,
+    const std::function<void(const std::string&)>& warn) {
   Runs runs;
-  for (const auto& run : list)
-    if (!runs.emplace(identity(run), &run).second)
-      log_warning("[status] " + run.folder +
-                  ": another run has the same labels, so this one is left out");
+  for (const auto& run : list) {
+    const auto [first, is_new] = runs.emplace(identity(run), &run);
+    if (!is_new &&
+        folder_label(first->second->folder) != folder_label(run.folder))
+      warn("[status] " + run.folder +
+           ": another run has the same labels, so this one is left out");
+  }
   std::string text = info_text(runs) + state_text(runs);
   for (const auto& gauge : kGauges) {
     Family family(gauge.name, gauge.help);

@@ -96,3 +96,14 @@ TEST_CASE("only a run that runs has time left") {
   run.state = "stopped";
   CHECK_FALSE(holds(openmetrics_text({run}), "remaining_seconds{"));
 }
+
+TEST_CASE("a run that is left out for another's labels is told") {
+  RunSummary one, other;
+  one.folder = "/runs/\xff";  // both are one name in UTF-8
+  other.folder = "/runs/\xfe";
+  std::vector<std::string> told;
+  openmetrics_text({one, one, other},
+                   [&](const std::string& text) { told.push_back(text); });
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].starts_with("[status] /runs/\xfe: another run"));
+}

@@ -39,11 +39,13 @@ class FollowedRuns {
   // Each run once, in the order of the folders. One that cannot be read, and a
   // folder without runs, are a warning: again only after they had been fine.
   std::vector<RunSummary> now();
+  // For who looks at them: the same of what it finds.
+  void warn(const std::string& text);
 
  private:
   std::vector<std::string> folders_;
   std::map<std::filesystem::path, FollowedRun> runs_;  // by absolute path
-  std::set<std::string> warned_;                       // the last time
+  std::set<std::string> warnings_, warned_;  // this time, and the last
 };
 
 }  // namespace chexnet

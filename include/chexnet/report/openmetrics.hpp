@@ -4,17 +4,22 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "chexnet/core/log.hpp"
 #include "chexnet/report/run_summary.hpp"
 
 namespace chexnet {
 
 // Each gauge of all runs together, as the formats want it. Runs are told apart
 // by the labels `run` (name) and `folder` (absolute); of two runs with the same
-// ones only the first is written, as a reader would refuse both.
-std::string openmetrics_text(const std::vector<RunSummary>& runs);
+// ones only the first is written, as a reader would refuse both; `warn` hears
+// of it where they are not one folder.
+std::string openmetrics_text(
+    const std::vector<RunSummary>& runs,
+    const std::function<void(const std::string&)>& warn = log_warning);
 
 // The label `folder` of a run, the same however somebody came to it: runs/a,
 // ./runs/a/, /data/runs/a.

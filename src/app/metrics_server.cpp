@@ -194,6 +194,7 @@ void listen_until_stopped(httplib::Server& server,
   // stop() is lost on one that is not running yet.
   constexpr auto kMoment = std::chrono::milliseconds(10);
   while (!server.is_running() && !ended) std::this_thread::sleep_for(kMoment);
+  // As long as a look takes to come, a client may send more than a request.
   constexpr double kLook_s = 0.1, kLongest_s = 15;
   while (!signals->stop_within(kLook_s)) {
     if (ended)

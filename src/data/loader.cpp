@@ -23,7 +23,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -248,7 +247,6 @@ const Batch* Loader::next_unless(const std::function<bool()>& stop) {
   if (!wait_for(slot, stop)) return nullptr;
   const std::lock_guard lock(mutex_);
   ++taken_batches_;
-  has_batch_ = true;
   const double now = now_s(), waited = now - start;
   wait_s_ += waited;
   if (waited > kStallSeconds) ++stalls_;
@@ -260,8 +258,8 @@ const Batch* Loader::next_unless(const std::function<bool()>& stop) {
 }
 
 void Loader::free_last() {
-  if (!std::exchange(has_batch_, false)) return;
   const std::lock_guard lock(mutex_);
+  if (taken_batches_ == freed_batches_) return;
   prepare(slot_of(taken_batches_ - 1));
   ++freed_batches_;
   slot_freed_.notify_all();

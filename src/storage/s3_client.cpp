@@ -150,8 +150,9 @@ HttpResponse S3Client::send(const S3Call& call, std::vector<std::byte>& body) {
   }
 }
 
-// A run that was asked to stop waits for no read: it ends by an outage, and its
-// next start goes on from the last checkpoint. What it writes is tried on.
+// A run that was asked to stop waits for no read. Who asks for batches takes
+// the outage for the stop (Loader); elsewhere it ends the start. What it writes
+// is tried on.
 int S3Client::attempts_of(const S3Call& call) const {
   constexpr int kOfStopped = 2;
   const bool gives_up = stop_requested() && call.method == "GET";

@@ -62,6 +62,12 @@ TEST_CASE("a site file fills a request and is strict") {
   CHECK(has(error_of<ConfigError>([&] { read("setup: x\n"); }), "is no list"));
 }
 
+TEST_CASE("a run folder is no option of the commands that get it") {
+  JobRequest request;
+  request.run_folder = "-x";
+  CHECK(has(job_script(request), "\nrun=./-x\n"));
+}
+
 TEST_CASE("job scripts say what was asked for") {
   JobRequest request;
   request.nodes = 2;

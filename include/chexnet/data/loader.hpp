@@ -124,7 +124,6 @@ class Loader {
   uint64_t depth_ = 0;  // batches that may be ahead
 
   uint64_t taken_batches_ = 0;  // consumer only
-  bool has_batch_ = false;      // consumer only: the last one is in use
   double wait_s_ = 0;           // consumer only
   uint64_t stalls_ = 0;         // consumer only
   struct Window {               // what adapt() looks at, consumer only

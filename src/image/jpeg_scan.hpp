@@ -43,8 +43,8 @@ inline constexpr std::array<uint8_t, 128> kZigzag = [] {
 }();
 
 struct JpegScan {
-  std::span<const uint8_t> bytes;         // kScanRoom more may be read
-  std::array<uint16_t, 64> quantization;  // [row, column]
+  std::span<const uint8_t> bytes;              // kScanRoom more may be read
+  std::array<uint16_t, 64> quantization = {};  // [row, column]
   int blocks_wide, blocks_high;
   int side;  // 1, 2 or 4: pixels of a block's side
 };

@@ -50,10 +50,10 @@ constexpr int extended(unsigned bits, int size) {
 // its DC coefficient to the block before. Places count from the next one in
 // zigzag order. An entry without a second number has a 0 there.
 struct BlockEntry {
-  int16_t first, second;
-  uint8_t bits;
-  uint8_t first_place, second_place;
-  uint8_t step;  // places that it fills | kBlockEnded; or kNothing
+  int16_t first = 0, second = 0;
+  uint8_t bits = 0;
+  uint8_t first_place = 0, second_place = 0;
+  uint8_t step = 0;  // places that it fills | kBlockEnded; or kNothing
 };
 constexpr int kBlockEnded = 128, kNothing = 64;
 static_assert(sizeof(BlockEntry) == 8);

@@ -323,7 +323,7 @@ std::vector<Entry> tfrecord_entries(Store& store, const StoredFile& file,
 
 std::string shard_name(const std::string& prefix, size_t shard, size_t shards) {
   assert(shard < shards);
-  char text[32];
+  char text[48];
   std::snprintf(text, sizeof text, "-%05zu-of-%05zu", shard, shards);
   return prefix + text;
 }

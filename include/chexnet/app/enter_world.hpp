@@ -25,8 +25,9 @@ struct ParentTask {
   // How some of its ranks share the batch of a run that had `before`
   // (launch/lost_hosts.hpp); empty: any number can.
   std::function<RankShare(int before, int most)> ranks_that_share = {};
-  bool reads_stdin = false;    // rank 0 does; without restarts
-  std::string own_descriptor;  // "/dev/fd/63": ranks that are started lack it
+  bool reads_stdin = false;  // rank 0 does; without restarts
+  // "/dev/fd/63": ranks that are started lack it
+  std::string own_descriptor = {};
   bool stops = false;  // the command looks at stop_requested(); others are
                        // ended by a signal
 };

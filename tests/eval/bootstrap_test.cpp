@@ -159,7 +159,8 @@ TEST_CASE("differences and means are taken resample by resample") {
 }
 
 // A longer one: CHEXNET_COVERAGE_TRIALS=20000 build/release/test_base "95 %*"
-TEST_CASE("95 % intervals by patient hold the true AUROC 93 to 97 times") {
+TEST_CASE("95 % intervals by patient hold the true AUROC 93 to 97 times",
+          "[arithmetic]") {
   const char* asked = std::getenv("CHEXNET_COVERAGE_TRIALS");
   const auto trials = asked != nullptr ? std::stoul(asked) : 1000;
   const BootstrapOptions options{.resamples = asked != nullptr ? 2000u : 640u};
@@ -187,7 +188,8 @@ TEST_CASE("95 % intervals by patient hold the true AUROC 93 to 97 times") {
 
 // Why kLeastPatients is what it is: the header's figures, with
 // CHEXNET_COVERAGE_TRIALS.
-TEST_CASE("intervals of a few positives do not hold what they say") {
+TEST_CASE("intervals of a few positives do not hold what they say",
+          "[arithmetic]") {
   const char* asked = std::getenv("CHEXNET_COVERAGE_TRIALS");
   const auto trials = asked != nullptr ? std::stoul(asked) : 300;
   constexpr size_t kNegatives = 150;

@@ -87,7 +87,8 @@ TEST_CASE("DeLong leaves out what is not labeled") {
   CHECK(with->variance == without->variance);
 }
 
-TEST_CASE("intervals of the variance by patient hold the true AUROC") {
+TEST_CASE("intervals of the variance by patient hold the true AUROC",
+          "[arithmetic]") {
   std::vector<Interval> by_patient, by_image;
   for (uint64_t t = 0; t < 2000; ++t) {
     const SimulatedPatients sample(150, t);

@@ -17,8 +17,8 @@ using namespace chexnet;
 
 namespace {
 
-// Answers two requests of each connection with `answer`, or never where it is
-// empty.
+// Answers two requests of each connection with `answer`, one where it closes
+// the connection, or none where it is empty.
 class Server {
  public:
   explicit Server(std::string answer, std::chrono::milliseconds per_byte = {})
@@ -53,7 +53,9 @@ class Server {
          ::close(fd)) {
       ++connections_;
       char request[4096];
-      for (int i = 0; i < 2 && ::read(fd, request, sizeof request) > 0; ++i)
+      const bool closes = answer_.find("Connection: close") != answer_.npos;
+      const int answers = closes ? 1 : 2;
+      for (int i = 0; i<answers&& ::read(fd, request, sizeof request)> 0; ++i)
         if (!send(fd)) break;
     }
   }
@@ -156,7 +158,7 @@ TEST_CASE("an answer may begin with a line that continues none") {
 }
 
 TEST_CASE("a status that is none is a failure with a reason") {
-  const Server server("HTTP/2 0\r\n\r\n");
+  const Server server("HTTP/2 0\r\nConnection: close\r\n\r\n");
   std::vector<std::byte> body;
   const HttpResponse response = http_exchange(request_to(server), body);
   CHECK(response.status == 0);

@@ -320,7 +320,8 @@ void write_figures(const nlohmann::json& figures) {
 
 }  // namespace
 
-TEST_CASE("a thousand hosts with a bad network are left alone") {
+TEST_CASE("a thousand hosts with a bad network are left alone",
+          "[arithmetic]") {
   constexpr int kHosts = 1024;
   const Weather mild{
       .slow_delay_s = 1, .outage_every_s = 60, .longest_outage_s = 2};
@@ -369,7 +370,8 @@ TEST_CASE("hosts that end are no failure, though lines overtake a goodbye") {
   CHECK(cluster.network.overtaken > 0);
 }
 
-TEST_CASE("a dead host among a thousand is named, and it alone") {
+TEST_CASE("a dead host among a thousand is named, and it alone",
+          "[arithmetic]") {
   constexpr int kHosts = 1024;
   constexpr double kSilence_s = 5;
   // What the others report must come within that silence.

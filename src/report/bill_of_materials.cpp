@@ -1,6 +1,7 @@
 #include "chexnet/report/bill_of_materials.hpp"
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "chexnet/comm/cuda_library.hpp"
@@ -48,6 +49,8 @@ std::vector<Component> components() {
     std::getline(fields, c.version, '|');
     std::getline(fields, c.license, '|');
     std::getline(fields, c.home, '|');
+    if (std::string program; std::getline(fields, program, '|'))
+      c.program = program;
     if (!c.name.empty()) found.push_back(std::move(c));
   }
   return found;
@@ -65,40 +68,49 @@ Json version_json() {
     json["components"].push_back({{"name", c.name},
                                   {"version", c.version},
                                   {"license", c.license},
-                                  {"home", c.home}});
+                                  {"home", c.home},
+                                  {"program", c.program}});
   return json;
 }
 
-// The namespace is one for each set of components, so two builds are told
-// apart. No address is behind it (RFC 2606).
+// The namespace is one for each document: of these components, at this time.
+// No address is behind it (RFC 2606).
 Json spdx_json() {
-  const std::string version = CHEXNET_VERSION;
-  const Component self = {kName, version, "Apache-2.0", kUnknown};
+  const std::string version = CHEXNET_VERSION, created = utc_time();
+  const std::string number = sha256_hex(kComponents + created).substr(0, 16);
   Json json = {
       {"spdxVersion", "SPDX-2.3"},
       {"dataLicense", "CC0-1.0"},
       {"SPDXID", "SPDXRef-DOCUMENT"},
       {"name", kName + ("-" + version)},
-      {"documentNamespace", "https://chexnet-train.invalid/spdx/" + version +
-                                "-" + sha256_hex(kComponents).substr(0, 16)},
+      {"documentNamespace",
+       "https://chexnet-train.invalid/spdx/" + version + "-" + number},
       {"creationInfo",
-       {{"created", utc_time()},
+       {{"created", created},
         {"creators", {"Tool: " + std::string(kName) + "-" + version}}}},
-      {"packages", Json::array({spdx_package(self)})},
-      {"relationships",
-       Json::array({{{"spdxElementId", "SPDXRef-DOCUMENT"},
-                     {"relationshipType", "DESCRIBES"},
-                     {"relatedSpdxElement", spdx_id(kName)}}})},
+      {"packages", Json::array()},
+      {"relationships", Json::array()},
       {"hasExtractedLicensingInfos",
        Json::array(
            {{{"licenseId", "LicenseRef-NVIDIA"},
              {"name", "NVIDIA Software License Agreement"},
              {"extractedText", "https://docs.nvidia.com/cuda/eula"}}})}};
+  const auto relate = [&](const std::string& from, const char* how,
+                          const std::string& to) {
+    json["relationships"].push_back({{"spdxElementId", from},
+                                     {"relationshipType", how},
+                                     {"relatedSpdxElement", to}});
+  };
+  std::set<std::string> programs = {kName};
+  for (const auto& c : components()) programs.insert(c.program);
+  for (const auto& program : programs) {
+    json["packages"].push_back(
+        spdx_package({program, version, "Apache-2.0", kUnknown}));
+    relate("SPDXRef-DOCUMENT", "DESCRIBES", spdx_id(program));
+  }
   for (const auto& c : components()) {
     json["packages"].push_back(spdx_package(c));
-    json["relationships"].push_back({{"spdxElementId", spdx_id(kName)},
-                                     {"relationshipType", "DEPENDS_ON"},
-                                     {"relatedSpdxElement", spdx_id(c.name)}});
+    relate(spdx_id(c.program), "DEPENDS_ON", spdx_id(c.name));
   }
   return json;
 }

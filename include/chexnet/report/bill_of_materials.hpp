@@ -11,6 +11,7 @@ namespace chexnet {
 
 struct Component {
   std::string name, version, license, home;  // license: an SPDX expression
+  std::string program = "chexnet-train";     // that it is in
 };
 // Of this build; a version that could not be found out is empty.
 std::vector<Component> components();
@@ -18,7 +19,8 @@ std::vector<Component> components();
 // {"name", "version", "cuda_variant", "gpu_architectures", "compiler",
 // "components": [..]}
 Json version_json();
-// An SPDX 2.3 document in JSON.
+// An SPDX 2.3 document in JSON: the programs of this build and what each
+// depends on.
 Json spdx_json();
 
 }  // namespace chexnet

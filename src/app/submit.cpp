@@ -28,6 +28,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/patient_ids.hpp"
 #include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/container.hpp"
 #include "chexnet/launch/job_script.hpp"
 #include "chexnet/launch/kubernetes.hpp"
@@ -97,6 +98,18 @@ void look_for_paths(const SubmitOptions& options, const Config& config) {
   for (const auto& mount : options.mounts)
     warn_if_absent("--mount", parsed_mount(mount).source,
                    "its container does not start");
+}
+
+// A quote that is not closed would end the job once it has its hosts.
+void check_setup(const std::vector<std::string>& setup) {
+  if (setup.empty()) return;
+  std::string lines;
+  for (const auto& line : setup) lines += line + "\n";
+  if (output_of({"bash", "-n", "-c", lines}).exit_code != 0)
+    throw ConfigError(
+        "[submit] the lines of --setup and of the site file's setup are no "
+        "commands (bash says why above). Hint: is a quote closed, a name with "
+        "blanks quoted?");
 }
 
 // What train would find only once the job has its hosts.
@@ -233,6 +246,7 @@ int run(const SubmitOptions& options, Invocation& invocation) {
     configs.push_back(config_of({request.run_folder, {}}, options));
   if (options.local)
     return options.dry_run ? print_sweep(request) : run_sweep(request);
+  check_setup(request.setup);
   for (const auto& of_point : configs) check_job(of_point, request);
   if (!options.kubernetes && !request.container.empty())
     show_paths(options, configs, request);

@@ -162,19 +162,19 @@ std::set<std::string> parts_of(const JobRequest& request) {
 // Each batch system reads quotes in its options in a way of its own; none has
 // names with any.
 void refuse_several_words(const JobRequest& request) {
-  const auto check = [](const char* option, const std::string& value) {
+  const auto check = [](const std::string& key, const std::string& value) {
     const auto odd = std::ranges::find_if(value, [](unsigned char c) {
       return c <= ' ' || c == 0x7f || c == '\'' || c == '"' || c == '`' ||
              c == '\\';
     });
     if (odd == value.end()) return;
-    throw ConfigError(std::string("[submit] ") + option + " '" +
+    throw ConfigError("[submit] --" + key + " (in a site file " + key + ") '" +
                       value.substr(0, value.find_first_of("\n\r")) +
                       "': holds a blank, quote, backslash or line break. "
                       "Hint: one name, as the batch system lists it");
   };
-  check("--account", request.account);
-  check("--partition", request.partition);
+  check("account", request.account);
+  check("partition", request.partition);
 }
 
 void refuse_line_breaks(const JobRequest& request) {

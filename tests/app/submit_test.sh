@@ -52,12 +52,12 @@ refused 2 "there is no container to show it" submit "$small" --mount "$scratch" 
 refused 2 "so the container would not see it" submit "$small" --container x.sif --out /nowhere/run --dry-run
 
 printf '%s\n' 'account: "a\nrm -rf /"' >"$scratch/evil.yaml"
-refused 2 "--account 'a': holds a blank, quote, backslash or line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
+refused 2 "--account (in a site file account) 'a': holds a blank, quote, backslash or line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
 printf '%s\n' 'setup: ["a\nrm -rf /"]' >"$scratch/evil.yaml"
 refused 2 "holds a line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
 for scheduler in slurm pbs lsf flux; do
-  refused 2 "--account 'a b': holds a blank" submit "$small" --$scheduler --account "a b" --dry-run
-  refused 2 "--partition 'a\"b': holds a blank" submit "$small" --$scheduler --partition 'a"b' --dry-run
+  refused 2 "--account (in a site file account) 'a b': holds a blank" submit "$small" --$scheduler --account "a b" --dry-run
+  refused 2 "--partition (in a site file partition) 'a\"b': holds a blank" submit "$small" --$scheduler --partition 'a"b' --dry-run
 done
 mkdir "$scratch/tmp"
 TMPDIR=$scratch/tmp PATH=/nowhere "$program" submit "$small" >"$scratch/out.txt" 2>"$scratch/err.txt"; rc=$?
@@ -83,6 +83,8 @@ check "and one core per rank is said" grep -qF 'each rank gets one core' "$scrat
 "$program" submit "$small" --cpus-per-rank 2 --dry-run 2>"$scratch/err.txt" >/dev/null
 check "where it is not asked for" [ ! -s "$scratch/err.txt" ]
 refused 2 "is no time" submit "$small" --time soon --dry-run
+refused 2 "is a quote closed" submit "$small" --setup "module load 'x" --dry-run
+check "a setup of several lines" bash -c "'$program' submit '$small' --setup 'if true; then' --setup 'module load x; fi' --dry-run 2>/dev/null | grep -qx 'module load x; fi'"
 for option in --account --partition --time --name --out --site --container; do
   refused 2 "$option: is empty" submit "$small" $option '' --dry-run
 done

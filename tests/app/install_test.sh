@@ -7,6 +7,9 @@ chmod 711 "$scratch"
 check "installs" [ $rc = 0 ]
 check "all of it can be read by everybody" test -z "$(find "$prefix" -not -type l \( -type d -not -perm -005 -o -type f -not -perm -004 \))"
 check "and run" test -z "$(find "$prefix/bin" -type f -not -perm -001)"
+# What a bundle and the package chexnet-train hold. The converter has a package of its own: two with one file cannot be installed.
+cmake --install "$CHEXNET_BUILD" --component Unspecified --prefix "$scratch/component" >/dev/null 2>&1
+check "the program's own part is without the DICOM converter" test -x "$scratch/component/bin/chexnet-train" -a ! -e "$scratch/component/bin/chexnet-dicom"
 library_path() { readelf -d "$1" | sed -n 's/.*R\(UN\)\?PATH.*\[\(.*\)\]/\2/p'; }
 sides=(libchexnet_mpi.so); [ ! -e "$CHEXNET_BUILD/libchexnet_mpich.so" ] || sides+=(libchexnet_mpich.so)
 for file in "$CHEXNET_BUILD"/{chexnet-train,libchexnet_cuda.so} "${sides[@]/#/$CHEXNET_BUILD/}" "$prefix"/bin/chexnet-train "${sides[@]/#/$prefix/lib/}"; do

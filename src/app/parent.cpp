@@ -120,6 +120,16 @@ bool is_launchers_own(int code, const ParentTask& task) {
          (task.run_folder.empty() || !read_postmortem(task.run_folder));
 }
 
+// For status and the alerts, which else call such a run aborted.
+void record_stop(const ParentTask& task, const std::string& reason) {
+  if (task.run_folder.empty()) return;
+  try {
+    write_stop_event(task.run_folder, reason);
+  } catch (const std::exception& e) {
+    log_warning(e.what());
+  }
+}
+
 // Ranks that go on, and know that they do.
 void prepare_restart(SelfLaunch& launch, int restarts) {
   add_resume(launch.arguments);
@@ -158,11 +168,7 @@ void say_stopped_between_starts(const ParentTask& task) {
   log_warning(
       "[launch] a stop was requested between two starts of the ranks: none "
       "follows");
-  try {
-    write_stop_event(task.run_folder, "stopped between two starts");
-  } catch (const std::exception& e) {
-    log_warning(e.what());
-  }
+  record_stop(task, "stopped between two starts");
 }
 
 int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
@@ -206,6 +212,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
       log_warning(
           "[launch] stopped on request while the ranks were starting or "
           "ending");
+      record_stop(task, "stopped while the ranks were starting or ending");
       return static_cast<int>(ExitCode::kRequeue);
     }
     if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;

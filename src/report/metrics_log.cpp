@@ -1,10 +1,13 @@
 #include "chexnet/report/metrics_log.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -123,18 +126,22 @@ void MetricsLog::sync() const { sync_file(path_); }
 
 namespace {
 
-// Behind the last event, with its step.
+// Behind the last event, with its step; nothing where that is one of `unless`.
 void append_event(const std::filesystem::path& folder, const char* kind,
-                  const Json& fields) {
+                  const Json& fields,
+                  std::initializer_list<std::string_view> unless = {}) {
   const auto path = folder / "metrics.jsonl";
   std::error_code error;
   if (!std::filesystem::exists(folder / "config.yaml", error)) return;
   std::string text;
   if (std::filesystem::exists(path, error)) text = read_text(path);
   int64_t step = 0;
+  std::string last;
   for_each_event(text, [&](const nlohmann::json& event, const std::string&) {
     step = step_of(event);
+    last = event.value("event", "");
   });
+  if (std::ranges::find(unless, last) != unless.end()) return;
   Json line = {{"event", kind}, {"step", step}};
   line.update(fields);
   std::ofstream lines(AppendName(path).name(), std::ios::app);
@@ -155,7 +162,7 @@ void write_error_event(const std::filesystem::path& folder, int exit_code,
 
 void write_stop_event(const std::filesystem::path& folder,
                       const std::string& reason) {
-  append_event(folder, "stop", {{"reason", reason}});
+  append_event(folder, "stop", {{"reason", reason}}, {"stop", "end"});
 }
 
 }  // namespace chexnet

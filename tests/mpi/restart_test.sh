@@ -4,15 +4,16 @@
 source tests/lib.sh
 quick=(--ranks 2 --set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set launch.timeout_s=20 --set launch.restarts=3)
 wait_for_step() { await_step "$1" "$2" 1200 "$1.log"; }
-kill_rank() {  # RUN RANK
-  kill -9 "$(python3 -c "
+pid_of_rank() {  # RUN RANK
+  python3 -c "
 import os
 for p in filter(str.isdigit, os.listdir('/proc')):
     try:
         env, cmd = open(f'/proc/{p}/environ').read(), open(f'/proc/{p}/cmdline').read()
     except OSError: continue
     if f'OMPI_COMM_WORLD_RANK=$2\0' in env and f'--out\0$1\0' in cmd + '\0': print(p); break
-")"; }
+"; }
+kill_rank() { kill -9 "$(pid_of_rank "$1" "$2")"; }
 
 run=$scratch/again
 python3 -c "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])" \
@@ -41,6 +42,14 @@ between() {  # NAME COMMAND...: 75, and no further start, when COMMAND is done b
 }
 tell() { kill -USR1 "$parent"; }
 between a-signal tell
+
+# A rank that dies as the stop is asked for: nobody else says that the run was stopped.
+run=$scratch/dying
+"$program" train "$small" "${quick[@]}" --set train.max_steps=1000000 --out "$run" >"$run.log" 2>&1 & job=$!
+wait_for_step "$run" 6; first=$(pid_of_rank "$run" 0); kill -STOP "$first"; kill -USR1 $job; sleep 0.2; kill -9 "$first"
+wait $job; rc=$?
+check "a stop as a rank dies: exit 75 (exit $rc)" [ $rc = 75 ]
+check "and status calls it stopped" grep -q '"state": *"stopped"' <("$program" status "$run" --json)
 between a-STOP-file touch "$scratch/a-STOP-file/STOP"
 
 # One rank has a parent too, when it may be started again.

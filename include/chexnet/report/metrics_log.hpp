@@ -58,7 +58,8 @@ class MetricsLog {
 // nothing where no run had begun.
 void write_error_event(const std::filesystem::path& folder, int exit_code,
                        const std::string& sentence);
-// The same for a run that was asked to stop while no rank of it was there.
+// The same for a run that was asked to stop while no rank of it could say so.
+// Nothing more where its last event is a stop or the end.
 void write_stop_event(const std::filesystem::path& folder,
                       const std::string& reason);
 

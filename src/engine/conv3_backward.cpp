@@ -5,20 +5,21 @@
 
 #include "weight_packing.hpp"
 
-// Two things are made of the gradient dy of the outputs, image by image, while
-// both are in L2:
+// Two things are made of the gradient dy of the outputs while both are in L2:
 //
-//     dy (padded panel) --- w turned by 180 degrees ---> dx, to memory
-//                      \                                |
-//                       \                               v
-//                        +------------------------------> dw += dy x y
+//     dy --- w turned by 180 degrees ---> dx, to memory
+//        \                                |
+//         \                               v
+//          +------------------------------> dw += dy x y
 //
-// dx leaves through the epilogue, which also gives the normalized input y back;
-// that goes into a panel.
+// Direct convolutions go image by image. dy is a padded panel. dx leaves
+// through the epilogue, which also gives the normalized input y back; that goes
+// into a panel. Invariant of `summed`: dw holds the products of all output rows
+// below it, and all input rows those need are in y. The last rows of an image
+// wait for its last input row.
 //
-// Invariant of `summed` in the loops below: dw holds the products of all output
-// rows (direct) or tiles (Winograd) below it, and all input rows those need are
-// in y. The last rows of an image wait for its last input row.
+// Winograd goes by chunks of tiles, which know nothing of each other, and reads
+// the maps themselves: y is normalized once more for its own form.
 //
 // With stride 2 an input pixel is read by 1, 2 or 4 taps, by the parity of its
 // row and column:
@@ -29,10 +30,19 @@
 // so there are four classes of input pixels, each with its own list of taps
 // (`classes_`).
 namespace chexnet {
+namespace {
+
+// Input channels that Winograd takes at a time: U, M and sums of the weights'
+// gradient of so many stay in L2.
+constexpr int kSlice = 64;
+// Blocks of input channels whose gradients are written at a time.
+constexpr int kMostBlocks = 8;
+
+}  // namespace
 
 template <class S>
 Conv3Backward<S>::Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape)
-    : shape_(shape) {
+    : shape_(shape), kernels_(build.kernels.winograd4) {
   // Output o reads input stride * o + tap - 1, so input i is read by output (i
   // + 1 - tap) / stride.
   const int stride = shape.stride;
@@ -57,11 +67,12 @@ Conv3Backward<S>::Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape)
 template <class S>
 BackwardCut Conv3Backward<S>::cut_for(int threads) const {
   constexpr int64_t kMostBytes = int64_t{4} << 20;
-  const int64_t taps = shape_.winograd ? 16 : 9;
-  const int64_t sums = taps * shape_.in * shape_.out;
+  const int64_t sums = int64_t{taps()} * shape_.in * shape_.out;
   const int64_t fit = kMostBytes / (sums * static_cast<int64_t>(sizeof(A)));
-  return {shape_.groups, shape_.in, threads,
-          static_cast<int>(std::clamp<int64_t>(fit, 1, BackwardCut::kParts))};
+  return {
+      shape_.winograd ? shape_.tile_chunks(kernels_.side).parts : shape_.groups,
+      shape_.in, threads,
+      static_cast<int>(std::clamp<int64_t>(fit, 1, BackwardCut::kParts))};
 }
 
 template <class S>
@@ -69,25 +80,21 @@ auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
   const BackwardCut cut = cut_for(threads);
   LinearAllocator allocator(region);
   Space s;
-  const int64_t weights = static_cast<int64_t>(shape_.in) * shape_.out;
-  s.packed =
-      allocator.take<A>(weights / shape_.pair * (shape_.winograd ? 16 : 9));
-  s.weight_size = weights * (shape_.winograd ? 16 : 9);
+  s.weight_size = int64_t{taps()} * shape_.in * shape_.out;
+  s.packed = allocator.take<A>(s.weight_size / shape_.pair);
   s.weights = allocator.take<A>(s.weight_size * cut.items.parts);
   s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, shape_.in)),
             cut.items.parts, shape_.in};
-  const int64_t rows = shape_.group * shape_.padded.rows();
-  const int64_t output_rows = shape_.group * shape_.padded_output.rows();
-  s.by_channels =
-      output_rows * shape_.out / shape_.pair + 2 * Conv3Shape<S>::kSlack;
-  s.by_pixels = shape_.pair == 1
-                    ? 0
-                    : output_rows * shape_.out + 2 * Conv3Shape<S>::kSlack;
-  s.y = rows * cut.widest() + 2 * Conv3Shape<S>::kSlack;
   if (shape_.winograd) {
-    s.v = int64_t{16} * std::max(shape_.out, cut.widest()) * kWinogradTiles;
-    s.m = int64_t{16} * cut.widest() * kWinogradTiles;
-    s.q = int64_t{16} * shape_.out * kWinogradTiles;
+    s.v = s.q = kernels_.frequencies() * winograd_step(shape_.out);
+    s.m =
+        kernels_.frequencies() * winograd_step(std::min(kSlice, cut.widest()));
+  } else {
+    constexpr int64_t kSlack = 2 * Conv3Shape<S>::kSlack;
+    const int64_t output_rows = shape_.group * shape_.padded_output.rows();
+    s.by_channels = output_rows * shape_.out / shape_.pair + kSlack;
+    s.by_pixels = shape_.pair == 1 ? 0 : output_rows * shape_.out + kSlack;
+    s.y = shape_.group * shape_.padded.rows() * cut.widest() + kSlack;
   }
   s.threads = allocator.take<A>(s.thread() * threads);
   s.bytes = allocator.used();
@@ -117,8 +124,8 @@ auto Conv3Backward<S>::task_of(const Space& space, const BackwardCut& cut,
   A* memory = space.threads + thread * space.thread();
   Task task;
   task.packed = space.packed;
-  task.first_group = cut.items.begin(part);
-  task.last_group = cut.items.end(part);
+  task.first = cut.items.begin(part);
+  task.last = cut.items.end(part);
   task.by_channels = {memory + kSlack, output_rows};
   memory += space.by_channels;
   if (shape_.pair > 1) task.by_pixels = {memory + kSlack, output_rows};
@@ -151,8 +158,8 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run,
       [&](int output, int first, int last) {
         if (shape_.winograd) {
           pack_winograd_block<A>(
-              {shape_.weight, 9, step}, output, first, last, true,
-              static_cast<int64_t>(shape_.in) * shape_.out,
+              kernels_.side, {shape_.weight, 9, step}, output, first, last,
+              true, static_cast<int64_t>(shape_.in) * shape_.out,
               space.packed + static_cast<int64_t>(output) * shape_.out);
           return;
         }
@@ -169,15 +176,8 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run,
     Task task = task_of(space, cut, number, thread);
     task.dy = &dy;
     task.epilogue = epilogue_of_task(epilogue, cut, space.sums, number);
-    shape_.clear_border(task.by_channels, shape_.padded_output,
-                        shape_.out / kBlock / shape_.pair);
-    if (shape_.pair > 1)
-      shape_.clear_border(task.by_pixels, shape_.padded_output,
-                          shape_.out / kBlock);
-    shape_.clear_border(task.y, shape_.padded,
-                        (task.epilogue.last - task.epilogue.first) / kBlock);
     if (shape_.winograd)
-      winograd(run, task);
+      winograd(task);
     else
       direct(run, task);
   });
@@ -187,41 +187,63 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run,
   return space.sums;
 }
 
-// Sums of the parts, back in torchvision's layout. 16 input channels side by
-// side.
+// Sums of the parts, back in torchvision's layout, in the order in which they
+// lie in memory.
 template <class S>
 void Conv3Backward<S>::write_gradient(const Run<S>& run,
                                       const Space& space) const {
-  const int taps = shape_.winograd ? 16 : 9;
-  run.thread_pool.run(shape_.in / kBlock, [&](int block, int) {
-    for (int o = 0; o < shape_.out; ++o) {
-      A u[16][kBlock] = {}, g[9][kBlock];
-      for (int p = 0; p < space.sums.parts; ++p)
-        for (int e = 0; e < taps; ++e) {
-          const A* from = space.weights + p * space.weight_size;
-          from += shape_.winograd
-                      ? (static_cast<int64_t>(e) * shape_.out + o) * shape_.in +
-                            block * kBlock
-                      : (((static_cast<int64_t>(block) * 3 + e / 3) *
-                              (shape_.out / 8) +
-                          o / 8) *
-                             3 +
-                         e % 3) *
-                                8 * kBlock +
-                            o % 8 * kBlock;
-          for (int c = 0; c < kBlock; ++c) u[e][c] += from[c];
-        }
-      if (shape_.winograd)
-        winograd_kernel_gradients(u, g);
-      else
-        std::copy_n(&u[0][0], 9 * kBlock, &g[0][0]);
-      A* to = shape_.gradient +
-              (static_cast<int64_t>(o) * shape_.in + block * kBlock) * 9;
-      for (int c = 0; c < kBlock; ++c)
-        for (int e = 0; e < 9; ++e, ++to)
-          *to = run.micro_batch.first() ? g[e][c] : *to + g[e][c];
-    }
-  });
+  const int blocks = shape_.in / kBlock;
+  if (shape_.winograd)
+    run.thread_pool.run(shape_.out, [&](int o, int) {
+      for (int block = 0; block < blocks; block += kMostBlocks)
+        write_blocks(run, space, o, block,
+                     std::min(kMostBlocks, blocks - block));
+    });
+  else
+    run.thread_pool.run(blocks, [&](int block, int) {
+      for (int o = 0; o < shape_.out; ++o)
+        write_blocks(run, space, o, block, 1);
+    });
+}
+
+// Of one output and `blocks` blocks of input channels, 16 channels side by
+// side.
+template <class S>
+void Conv3Backward<S>::write_blocks(const Run<S>& run, const Space& space,
+                                    int o, int first, int blocks) const {
+  A u[kMostBlocks][36][kBlock], g[9][kBlock];
+  std::fill_n(&u[0][0][0], blocks * 36 * kBlock, A(0));
+  for (int p = 0; p < space.sums.parts; ++p)
+    for (int e = 0; e < taps(); ++e)
+      for (int block = 0; block < blocks; ++block) {
+        const A* from = sums_of(space, p, e, o, first + block);
+        for (int c = 0; c < kBlock; ++c) u[block][e][c] += from[c];
+      }
+  A* to = shape_.gradient +
+          (static_cast<int64_t>(o) * shape_.in + first * kBlock) * 9;
+  for (int block = 0; block < blocks; ++block) {
+    if (shape_.winograd)
+      winograd_kernel_gradients(u[block], g);
+    else
+      std::copy_n(&u[block][0][0], 9 * kBlock, &g[0][0]);
+    for (int c = 0; c < kBlock; ++c)
+      for (int e = 0; e < 9; ++e, ++to)
+        *to = run.micro_batch.first() ? g[e][c] : *to + g[e][c];
+  }
+}
+
+// Of tap or frequency e, output o and a block of input channels.
+template <class S>
+auto Conv3Backward<S>::sums_of(const Space& space, int part, int e, int o,
+                               int64_t block) const -> const A* {
+  const A* weights = space.weights + part * space.weight_size;
+  if (shape_.winograd)
+    return weights + (static_cast<int64_t>(e) * shape_.out + o) * shape_.in +
+           block * kBlock;
+  return weights +
+         (((block * 3 + e / 3) * (shape_.out / 8) + o / 8) * 3 + e % 3) * 8 *
+             kBlock +
+         o % 8 * kBlock;
 }
 
 // Of the rows of a band, those of one parity: all of them without a stride.
@@ -256,6 +278,13 @@ void Conv3Backward<S>::band_back(const Run<S>& run, const Task& task, int group,
 
 template <class S>
 void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
+  shape_.clear_border(task.by_channels, shape_.padded_output,
+                      shape_.out / kBlock / shape_.pair);
+  if (shape_.pair > 1)
+    shape_.clear_border(task.by_pixels, shape_.padded_output,
+                        shape_.out / kBlock);
+  shape_.clear_border(task.y, shape_.padded,
+                      (task.epilogue.last - task.epilogue.first) / kBlock);
   const int channels = task.epilogue.last - task.epilogue.first,
             height = shape_.input.height, stride = shape_.stride;
   const Panel<A> dy = shape_.pair == 1 ? task.by_channels : task.by_pixels;
@@ -264,8 +293,7 @@ void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
       task.weights + static_cast<int64_t>(task.epilogue.first) * 9 * shape_.out;
   std::fill_n(weights, static_cast<int64_t>(channels) * 9 * shape_.out, A(0));
   const int band_rows = stride * shape_.band_rows();
-  for (auto group = static_cast<int>(task.first_group); group < task.last_group;
-       ++group) {
+  for (auto group = static_cast<int>(task.first); group < task.last; ++group) {
     const int images = shape_.group_images(group);
     for (int i = 0; i < images; ++i)
       fill_gradient(run, *task.dy, group * shape_.group + i, i,
@@ -292,54 +320,50 @@ void Conv3Backward<S>::direct(const Run<S>& run, const Task& task) const {
   }
 }
 
+// The pixels of dy that a chunk reads, if there is such a chunk. Those above
+// its tiles were read for the chunk before it.
 template <class S>
-void Conv3Backward<S>::winograd(const Run<S>& run, const Task& task) const {
-  const int channels = task.epilogue.last - task.epilogue.first,
-            across = (shape_.input.width + 1) / 2;
-  const int height = shape_.input.height;
-  A* weights = task.weights + task.epilogue.first;
-  bool add = false;
-  for (auto group = static_cast<int>(task.first_group); group < task.last_group;
-       ++group) {
-    const int images = shape_.group_images(group),
-              tiles = shape_.tiles * images;
-    for (int i = 0; i < images; ++i)
-      fill_gradient(run, *task.dy, group * shape_.group + i, i,
-                    task.by_channels, task.by_pixels);
-    const int64_t first = static_cast<int64_t>(group) * shape_.group * height *
-                          shape_.input.width;
-    // The row of the group up to which a chunk ending with tile `last` reaches.
-    const auto reach = [&](int last, int below) {
-      return last / shape_.tiles * height +
-             std::min(height, 2 * (last % shape_.tiles / across) + below);
-    };
-    int summed = 0;  // tiles whose weight gradient is done
-    for (int t = 0; t < tiles; t += kWinogradTiles) {
-      const int n = std::min(kWinogradTiles, tiles - t);
-      run.kernels.winograd_input(task.by_channels, shape_.padded, t, n,
-                                 shape_.out, task.v);
-      run.kernels.winograd_multiply(task.v, n, shape_.out, task.packed,
-                                    task.epilogue.first, task.epilogue.last,
-                                    shape_.in, task.m);
-      run.kernels.winograd_output_back(task.m, shape_.padded, t, n,
-                                       task.epilogue, first, task.y);
-      // A row is complete when the chunk has passed its last tile.
-      const int done = t + n;
-      const int complete = done == tiles
-                               ? images * height
-                               : done / shape_.tiles * height +
-                                     2 * (done % shape_.tiles / across);
-      for (; summed < tiles; summed += kWinogradTiles) {
-        const int m = std::min(kWinogradTiles, tiles - summed);
-        if (reach(summed + m - 1, 3) > complete) break;
-        run.kernels.winograd_input(task.y, shape_.padded, summed, m, channels,
-                                   task.v);
-        run.kernels.winograd_gradient(task.by_channels, shape_.padded, summed,
-                                      m, shape_.out, task.q);
-        run.kernels.winograd_weight_gradient(
-            task.q, shape_.out, task.v, channels, m, weights, shape_.in, add);
-        add = true;
+NextRows Conv3Backward<S>::rows_of_chunk(const S* map, int64_t pitch,
+                                         const Cut& tiles,
+                                         int64_t chunk) const {
+  if (chunk >= tiles.parts) return {};
+  const auto pixel = [&](int part) {
+    return shape_.pixel_of_tile(kernels_.side, tiles.begin(part));
+  };
+  const auto number = static_cast<int>(chunk);
+  const int64_t first = pixel(number);
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(S));
+  return {map + first * pitch, pitch * kBytes, shape_.out * kBytes,
+          static_cast<int>(pixel(number + 1) - first)};
+}
+
+template <class S>
+void Conv3Backward<S>::winograd(const Task& task) const {
+  const Cut tiles = shape_.tile_chunks(kernels_.side);
+  for (auto i = static_cast<int>(task.first); i < task.last; ++i) {
+    const auto first = static_cast<int>(tiles.begin(i)),
+               n = static_cast<int>(tiles.end(i)) - first;
+    kernels_.gradient(*task.dy, shape_.size, first, n, task.v, task.q);
+    GradientEpilogue<S> slice = task.epilogue;
+    for (; slice.first < task.epilogue.last; slice.first = slice.last) {
+      slice.last = std::min(slice.first + kSlice, task.epilogue.last);
+      kernels_.multiply_back(task.v, shape_.size, first, n, shape_.out,
+                             task.packed, shape_.in, slice, task.m);
+      // Which the next chunk reads first.
+      NextRows next_d, next_x;
+      if (slice.last == task.epilogue.last) {
+        next_d = rows_of_chunk(task.dy->d, task.dy->d_pitch, tiles, i + 1);
+        next_x = rows_of_chunk(task.dy->x, task.dy->x_pitch, tiles, i + 1);
       }
+      // The slice's map once more, where M was.
+      const FeatureMap<S>& map = slice.map;
+      const FeatureMap<S> in{map.x + slice.first, map.pitch,
+                             slice.last - slice.first, map.scale + slice.first,
+                             map.shift + slice.first};
+      kernels_.input(in, shape_.size, first, n, task.m);
+      kernels_.weight_gradient(task.q, shape_.out, task.m, in.channels, n,
+                               task.weights + slice.first, shape_.in,
+                               i != task.first, next_d, next_x);
     }
   }
 }

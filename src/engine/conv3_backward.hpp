@@ -37,11 +37,13 @@ class Conv3Backward {
     const A* packed = nullptr;
     const GradientMap<S>* dy = nullptr;
     GradientEpilogue<S> epilogue;
-    int64_t first_group = 0, last_group = 0;
+    int64_t first = 0, last = 0;         // groups of images, or chunks of tiles
     Panel<A> by_channels, by_pixels, y;  // dy twice, and the normalized input
     A *v = nullptr, *m = nullptr, *q = nullptr;
     A* weights = nullptr;  // sums of the part
   };
+  // Matrices of weights: for each tap of the kernel, or for each frequency.
+  int taps() const { return shape_.winograd ? kernels_.frequencies() : 9; }
   Space space_in(std::byte* region, int threads) const;
   BackwardCut cut_for(int threads) const;
   Task task_of(const Space& space, const BackwardCut& cut, int number,
@@ -49,13 +51,20 @@ class Conv3Backward {
   void direct(const Run<S>& run, const Task& task) const;
   void band_back(const Run<S>& run, const Task& task, int group, int y,
                  int rows) const;
-  void winograd(const Run<S>& run, const Task& task) const;
+  void winograd(const Task& task) const;
+  NextRows rows_of_chunk(const S* map, int64_t pitch, const Cut& tiles,
+                         int64_t chunk) const;
   void fill_gradient(const Run<S>& run, const GradientMap<S>& dy, int image,
                      int in_group, Panel<A> by_channels,
                      Panel<A> by_pixels) const;
   void write_gradient(const Run<S>& run, const Space& space) const;
+  void write_blocks(const Run<S>& run, const Space& space, int o, int first,
+                    int blocks) const;
+  const A* sums_of(const Space& space, int part, int e, int o,
+                   int64_t block) const;
 
   Conv3Shape<S> shape_;
+  WinogradKernels<S> kernels_;  // if shape_.winograd
   // With stride 2 an input pixel has 1, 2 or 4 outputs, by the parity of its
   // row and column.
   struct Class {

@@ -13,13 +13,16 @@
 //               [ y ]                0 .. 3 are filled by then
 //
 // The panel of a whole image stays in L2, and each input pixel is normalized
-// once. Winograd works on chunks of 28 tiles (2 x 2 outputs) numbered along the
-// group; a tile in tile row r reads input rows 2*r - 1 .. 2*r + 2.
+// once. Winograd reads the map itself, and normalizes what it reads: F(2x2,3x3)
+// in training, because F(4x4,3x3) would round more, this in scoring.
 namespace chexnet {
 
 template <class S>
 Conv3Forward<S>::Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape)
-    : shape_(shape), packed_(build.keep_packed(packed_elements())) {
+    : shape_(shape),
+      kernels_(build.training ? build.kernels.winograd2
+                              : build.kernels.winograd4),
+      packed_(build.keep_packed(packed_elements())) {
   for (int tap = 0; tap < 9; ++tap)
     add_block_offsets(offsets_, shape.in / kBlock / shape.pair,
                       shape.group * shape.padded.rows(), shape.padded, tap / 3,
@@ -33,8 +36,7 @@ template <class S>
 int64_t Conv3Forward<S>::packed_elements() const {
   const int64_t weights =
       static_cast<int64_t>(shape_.in) * shape_.out / shape_.pair;
-  if (shape_.winograd4) return weights * kWinograd4Frequencies;
-  return weights * (shape_.winograd ? 16 : 9);
+  return weights * (shape_.winograd ? kernels_.frequencies() : 9);
 }
 
 template <class S>
@@ -42,22 +44,19 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads,
                                bool training) const -> Space {
   LinearAllocator allocator(region);
   Space s;
-  const int parts = std::min(shape_.groups, kForwardParts);
+  const int parts = std::min(
+      shape_.winograd ? shape_.tile_chunks(kernels_.side).parts : shape_.groups,
+      kForwardParts);
   if (training) s.packed = allocator.take<A>(packed_elements());
   s.sums = {allocator.take<double>(PartSums::size(parts, shape_.out)), parts,
             shape_.out};
-  if (shape_.winograd4) {
-    s.zeros = allocator.take<S>(shape_.in);
-    s.v = kWinograd4Frequencies * winograd4_step(shape_.in);
-    s.m = kWinograd4Frequencies * winograd4_step(shape_.out);
-    s.threads = allocator.take<A>(s.thread() * threads);
-    s.bytes = allocator.used();
-    return s;
+  if (shape_.winograd) {
+    s.v = kernels_.frequencies() * winograd_step(shape_.in);
+    s.m = kernels_.frequencies() * winograd_step(shape_.out);
+  } else {
+    s.panel = shape_.group * shape_.padded.rows() * shape_.in / shape_.pair +
+              2 * Conv3Shape<S>::kSlack;
   }
-  s.panel = shape_.group * shape_.padded.rows() * shape_.in / shape_.pair +
-            2 * Conv3Shape<S>::kSlack;
-  s.v = shape_.winograd ? int64_t{16} * shape_.in * kWinogradTiles : 0;
-  s.m = shape_.winograd ? int64_t{16} * shape_.out * kWinogradTiles : 0;
   s.threads = allocator.take<A>(s.thread() * threads);
   s.bytes = allocator.used();
   return s;
@@ -86,17 +85,10 @@ void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
   pack_in_pieces(
       run.thread_pool, shape_.out, shape_.in,
       [&](int output, int first, int last) {
-        if (shape_.winograd4) {
-          pack_winograd4_block<A>(
-              {shape_.weight, step, 9}, output, first, last,
-              static_cast<int64_t>(shape_.in) * shape_.out,
-              packed + static_cast<int64_t>(output) * shape_.in);
-          return;
-        }
         if (shape_.winograd) {
           pack_winograd_block<A>(
-              {shape_.weight, step, 9}, output, first, last, false,
-              static_cast<int64_t>(shape_.in) * shape_.out,
+              kernels_.side, {shape_.weight, step, 9}, output, first, last,
+              false, static_cast<int64_t>(shape_.in) * shape_.out,
               packed + static_cast<int64_t>(output) * shape_.in);
           return;
         }
@@ -146,8 +138,9 @@ void Conv3Forward<S>::normalized(const Run<S>& run, const S* in,
   Space space = space_in(run.workspace, run.threads(), false);
   space.packed = run.template kept_at<A>(packed_);
   if (run.pack) pack(run, space.packed);
-  if (shape_.winograd4)
-    return winograd4(run, space, in, in_pitch, out, pitch, images);
+  if (shape_.winograd)
+    return winograd_normalized(run, space, {in, in_pitch, shape_.in}, out,
+                               pitch, images);
   direct(
       run, space,
       [&](int image, int in_group, int y, Panel<A> panel) {
@@ -160,34 +153,54 @@ void Conv3Forward<S>::normalized(const Run<S>& run, const S* in,
       out, pitch, images);
 }
 
+template <class S>
+void Conv3Forward<S>::chunk(const FeatureMap<S>& in, const Space& space,
+                            int thread, int first, int tiles, S* out,
+                            int64_t pitch, Moments moments) const {
+  A* v = space.threads + thread * space.thread();
+  A* m = v + space.v;
+  kernels_.input(in, shape_.size, first, tiles, v);
+  kernels_.multiply(v, tiles, shape_.in, space.packed, shape_.out, m);
+  kernels_.output(m, shape_.size, first, tiles, shape_.out, out, pitch,
+                  moments);
+}
+
 // Tiles are numbered through the images, in chunks that any thread may take: no
 // chunk knows of another.
 template <class S>
-void Conv3Forward<S>::winograd4(const Run<S>& run, const Space& space,
-                                const S* in, int64_t in_pitch, S* out,
-                                int64_t pitch, ImageRange images) const {
-  const int64_t in_image = int64_t{(shape_.input.width + 3) / 4} *
-                           ((shape_.input.height + 3) / 4),
+void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space,
+                               const FeatureMap<S>& in, S* out,
+                               int64_t pitch) const {
+  const Cut tiles = shape_.tile_chunks(kernels_.side),
+            chunks{tiles.parts, space.sums.parts};
+  run.thread_pool.run(chunks.parts, [&](int part, int thread) {
+    space.sums.clear(part);
+    for (auto i = static_cast<int>(chunks.begin(part)); i < chunks.end(part);
+         ++i) {
+      const auto first = static_cast<int>(tiles.begin(i));
+      chunk(in, space, thread, first, static_cast<int>(tiles.end(i)) - first,
+            out, pitch, space.sums.moments(part));
+    }
+  });
+}
+
+template <class S>
+void Conv3Forward<S>::winograd_normalized(const Run<S>& run, const Space& space,
+                                          const FeatureMap<S>& in, S* out,
+                                          int64_t pitch,
+                                          ImageRange images) const {
+  const int64_t in_image = shape_.tiles_of_image(kernels_.side),
                 before = images.first * in_image,
                 tiles = images.count * in_image;
   // As many for each thread, so that none waits for another.
   const int threads = run.threads();
-  const int64_t of_round = int64_t{kWinograd4Tiles} * threads;
+  const int64_t of_round = int64_t{kWinogradTiles} * threads;
   const int64_t rounds = (tiles + of_round - 1) / of_round;
-  const int64_t chunks = rounds * threads;
-  const Cut cut{tiles, static_cast<int>(std::min<int64_t>(chunks, tiles))};
-  std::fill_n(space.zeros, shape_.in, S(0));
-  run.for_each_task(cut.parts, [&](int chunk, int thread) {
-    A* v = space.threads + thread * space.thread();
-    A* m = v + space.v;
-    const auto first = static_cast<int>(before + cut.begin(chunk)),
-               n = static_cast<int>(cut.end(chunk) - cut.begin(chunk));
-    run.kernels.winograd4_input(in, in_pitch, shape_.padded, space.zeros, first,
-                                n, shape_.in, v);
-    run.kernels.winograd4_multiply(v, n, shape_.in, space.packed, shape_.out,
-                                   m);
-    run.kernels.winograd4_output(m, shape_.padded, first, n, shape_.out, out,
-                                 pitch);
+  const Cut cut{tiles,
+                static_cast<int>(std::min<int64_t>(rounds * threads, tiles))};
+  run.for_each_task(cut.parts, [&](int part, int thread) {
+    chunk(in, space, thread, static_cast<int>(before + cut.begin(part)),
+          static_cast<int>(cut.end(part) - cut.begin(part)), out, pitch, {});
   });
 }
 
@@ -227,45 +240,6 @@ void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
             {count, rows, shape_.output.width}, shape_.stride, space.packed,
             shape_.out, out + to * pitch, shape_.steps(shape_.output), pitch,
             moments);
-      }
-    }
-  });
-}
-
-template <class S>
-void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space,
-                               const FeatureMap<S>& in, S* out,
-                               int64_t pitch) const {
-  const Cut cut{shape_.groups, space.sums.parts};
-  const int across = (shape_.input.width + 1) / 2;
-  run.thread_pool.run(cut.parts, [&](int part, int thread) {
-    A* memory = space.threads + thread * space.thread();
-    const Panel<A> panel{memory + Conv3Shape<S>::kSlack,
-                         shape_.group * shape_.padded.rows()};
-    A *v = memory + space.panel, *m = v + space.v;
-    if (run.training) space.sums.clear(part);
-    const Moments moments = run.training ? space.sums.moments(part) : Moments{};
-    shape_.clear_border(panel, shape_.padded, shape_.in / kBlock);
-    for (auto group = static_cast<int>(cut.begin(part)); group < cut.end(part);
-         ++group) {
-      const int tiles = shape_.tiles * shape_.group_images(group);
-      const int64_t first = static_cast<int64_t>(group) * shape_.group *
-                            shape_.input.height * shape_.input.width;
-      int filled = 0;  // rows of the group
-      for (int t = 0; t < tiles; t += kWinogradTiles) {
-        const int n = std::min(kWinogradTiles, tiles - t), last = t + n - 1;
-        const int needed = last / shape_.tiles * shape_.input.height +
-                           std::min(shape_.input.height,
-                                    2 * (last % shape_.tiles / across) + 3);
-        for (; filled < needed; ++filled)
-          fill_row(run, in, group * shape_.group + filled / shape_.input.height,
-                   filled / shape_.input.height, filled % shape_.input.height,
-                   panel);
-        run.kernels.winograd_input(panel, shape_.padded, t, n, shape_.in, v);
-        run.kernels.winograd_multiply(v, n, shape_.in, space.packed, 0,
-                                      shape_.out, shape_.out, m);
-        run.kernels.winograd_output(m, shape_.padded, t, n, shape_.out,
-                                    out + first * pitch, pitch, moments);
       }
     }
   });

@@ -1,6 +1,6 @@
 // A 3x3 convolution with padding 1, fused with the BatchNorm and ReLU before
-// it. Each image becomes a padded panel, row by row just before its rows are
-// needed.
+// it. Without Winograd each image becomes a padded panel, row by row just
+// before its rows are needed.
 #pragma once
 
 #include <string>
@@ -29,7 +29,6 @@ class Conv3Forward {
  private:
   struct Space {
     A* packed = nullptr;
-    S* zeros = nullptr;
     PartSums sums;
     A* threads = nullptr;
     int64_t panel = 0, v = 0, m = 0;  // elements of a thread
@@ -43,16 +42,19 @@ class Conv3Forward {
   template <class Fill>
   void direct(const Run<S>& run, const Space& space, const Fill& fill_row,
               S* out, int64_t pitch, ImageRange images) const;
-  void winograd4(const Run<S>& run, const Space& space, const S* in,
-                 int64_t in_pitch, S* out, int64_t pitch,
-                 ImageRange images) const;
   void winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
                 S* out, int64_t pitch) const;
+  void winograd_normalized(const Run<S>& run, const Space& space,
+                           const FeatureMap<S>& in, S* out, int64_t pitch,
+                           ImageRange images) const;
+  void chunk(const FeatureMap<S>& in, const Space& space, int thread, int first,
+             int tiles, S* out, int64_t pitch, Moments moments) const;
   void fill_row(const Run<S>& run, const FeatureMap<S>& in, int image,
                 int in_group, int y, Panel<A> panel) const;
 
   Conv3Shape<S> shape_;
-  size_t packed_;  // kept, for inference
+  WinogradKernels<S> kernels_;  // if shape_.winograd
+  size_t packed_;               // kept, for inference
   std::vector<int64_t>
       offsets_;  // from an output's upper left neighbor to its blocks
 };

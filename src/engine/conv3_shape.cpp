@@ -11,8 +11,8 @@
 //        0 d e f 0
 //        0 g h i 0
 //        0 j k l 0
-//        0 0 0 0 0    two rows of zeros below: a Winograd tile of an odd map
-//        0 0 0 0 0    reads one row further
+//        0 0 0 0 0    two rows of zeros below: two rows of fewer than 7
+//        0 0 0 0 0    pixels, multiplied together, read past the last one
 //
 // Invariant: zeros are written once per task (clear_border) and never again;
 // rows of pixels are overwritten by the next image of the same place in a
@@ -20,7 +20,7 @@
 namespace chexnet {
 namespace {
 
-// With more channels the 16 weight matrices of Winograd no longer stay in the
+// With more channels the weight matrices of Winograd no longer stay in the
 // caches.
 constexpr int kMostWinogradChannels = 256;
 // Outputs for which a direct convolution reads its weights once: so many that
@@ -36,23 +36,18 @@ Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name,
       out(out_),
       pair(build.kernels.pair),
       stride(stride_),
-      winograd(build.training && build.winograd &&
-               build.kernels.winograd_input != nullptr && stride_ == 1 &&
-               in_ <= kMostWinogradChannels),
-      winograd4(!build.training && build.winograd &&
-                build.kernels.winograd4_input != nullptr && stride_ == 1 &&
-                in_ <= kMostWinogradChannels),
+      winograd(build.winograd && build.kernels.winograd2.side != 0 &&
+               stride_ == 1 && in_ <= kMostWinogradChannels),
       input(shape),
       output(stride_ == 1 ? shape : shape.halved()),
+      size{shape.height, shape.width},
       padded{shape.height, shape.width},
-      padded_output{output.height, output.width},
-      tiles(((shape.width + 1) / 2) * ((shape.height + 1) / 2)) {
+      padded_output{output.height, output.width} {
   assert(in % kOutputs == 0 && out % kOutputs == 0);
   assert(stride == 1 || stride == 2);
-  // Small maps go several to a panel, so that a Winograd chunk or a band is
-  // full. Only training does that.
-  const int together = winograd ? kWinogradTiles / tiles
-                                : kBandPixels / (output.height * output.width);
+  // Small maps go several to a panel, so that a band is full. Only training
+  // does that.
+  const int together = kBandPixels / (output.height * output.width);
   group = build.training
               ? std::clamp(together, 1, std::max(1, shape.images / 8))
               : 1;

@@ -34,81 +34,46 @@ void pack_block(const WeightMatrix<A>& from, int first_output, int first,
 
 namespace {
 
+// G of F(2x2,3x3), for the points 0, 1, -1, infinity.
+constexpr double kTransform2[4][3] = {
+    {1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+// G of F(4x4,3x3), for the points 0, +-a, +-b, infinity (kernels/winograd.hpp):
+// row p is (1, p, p^2) / N_p, where N_p is the product of p's distances to the
+// other finite points.
+constexpr double kA = 0.70710678118654752440, kB = 2 * kA;
+// 2 a^2 (a^2 - b^2) and 2 b^2 (b^2 - a^2).
+constexpr double kNear = -1.5, kFar = 6;
+constexpr double kTransform4[6][3] = {{1, 0, 0},
+                                      {1 / kNear, kA / kNear, 0.5 / kNear},
+                                      {1 / kNear, -kA / kNear, 0.5 / kNear},
+                                      {1 / kFar, kB / kFar, 2 / kFar},
+                                      {1 / kFar, -kB / kFar, 2 / kFar},
+                                      {0, 0, 1}};
+
 // The 32 kernels of a block side by side, so that each line of arithmetic is
-// one loop over lanes.
-template <class A>
-using Lanes = A[kOutputs];
+// one loop over lanes. In double, rounded once.
+using Lanes = double[kOutputs];
 
-// G times a column: a, (a + b + c) / 2, (a - b + c) / 2, c.
-template <class A>
-void kernel_transform(const Lanes<A>& a, const Lanes<A>& b, const Lanes<A>& c,
-                      Lanes<A>* out, ptrdiff_t step) {
-  constexpr A kHalf = A(0.5);
-  for (int o = 0; o < kOutputs; ++o) {
-    out[0][o] = a[o];
-    out[step][o] = kHalf * (a[o] + b[o] + c[o]);
-    out[2 * step][o] = kHalf * (a[o] - b[o] + c[o]);
-    out[3 * step][o] = c[o];
-  }
-}
-
-}  // namespace
-
-template <class A>
-void pack_winograd_block(const WeightMatrix<A>& from, int first_output,
-                         int first, int last, bool flipped,
-                         int64_t frequency_step, A* to) {
-  Lanes<A> g[9], half[12],
-      u[16];  // g[y][x]; half[y][x] of 4 x 3; u[y][x] of 4 x 4
+template <class A, int Side>
+void pack_as(const double (&transform)[Side][3], const WeightMatrix<A>& from,
+             int first_output, int first, int last, bool flipped,
+             int64_t frequency_step, A* to) {
+  Lanes g[9], half[3 * Side];  // half[y][x] of Side x 3
   for (int k = first; k < last; ++k) {
     for (int o = 0; o < kOutputs; ++o) {
       const A* w = from.values + (first_output + o) * from.output_step +
                    k * from.input_step;
       for (int tap = 0; tap < 9; ++tap) g[tap][o] = w[flipped ? 8 - tap : tap];
     }
-    for (int x = 0; x < 3; ++x)
-      kernel_transform<A>(g[x], g[3 + x], g[6 + x], half + x, 3);
-    for (int y = 0; y < 4; ++y)
-      kernel_transform<A>(half[3 * y], half[3 * y + 1], half[3 * y + 2],
-                          u + 4 * y, 1);
-    for (int f = 0; f < 16; ++f)
-      std::copy_n(u[f], kOutputs,
-                  to + f * frequency_step + int64_t{k} * kOutputs);
-  }
-}
-
-template <class A>
-void pack_winograd4_block(const WeightMatrix<A>& from, int first_output,
-                          int first, int last, int64_t frequency_step, A* to) {
-  // G for the points 0, +-a, +-b, infinity (kernels/winograd4.hpp): row p is
-  // (1, p, p^2) / N_p, where N_p is the product of p's distances to the other
-  // finite points.
-  constexpr double kA = 0.70710678118654752440, kB = 2 * kA;
-  // 2 a^2 (a^2 - b^2) and 2 b^2 (b^2 - a^2).
-  constexpr double kNear = -1.5, kFar = 6;
-  constexpr double kTransform[6][3] = {{1, 0, 0},
-                                       {1 / kNear, kA / kNear, 0.5 / kNear},
-                                       {1 / kNear, -kA / kNear, 0.5 / kNear},
-                                       {1 / kFar, kB / kFar, 2 / kFar},
-                                       {1 / kFar, -kB / kFar, 2 / kFar},
-                                       {0, 0, 1}};
-  // In double, rounded once.
-  Lanes<double> g[9], half[18];
-  for (int k = first; k < last; ++k) {
-    for (int o = 0; o < kOutputs; ++o) {
-      const A* w = from.values + (first_output + o) * from.output_step +
-                   k * from.input_step;
-      for (int tap = 0; tap < 9; ++tap) g[tap][o] = w[tap];
-    }
-    for (int i = 0; i < 18; ++i) {
-      const double* t = kTransform[i / 3];
+    for (int i = 0; i < 3 * Side; ++i) {
+      const double* t = transform[i / 3];
       const int x = i % 3;
       for (int o = 0; o < kOutputs; ++o)
         half[i][o] = t[0] * g[x][o] + t[1] * g[3 + x][o] + t[2] * g[6 + x][o];
     }
-    for (int f = 0; f < kWinograd4Frequencies; ++f) {
-      const double* t = kTransform[f % 6];
-      const Lanes<double>* h = half + int64_t{f / 6} * 3;
+    for (int f = 0; f < Side * Side; ++f) {
+      const double* t = transform[f % Side];
+      const Lanes* h = half + int64_t{f / Side} * 3;
       A* u = to + f * frequency_step + int64_t{k} * kOutputs;
       for (int o = 0; o < kOutputs; ++o)
         u[o] = static_cast<A>(t[0] * h[0][o] + t[1] * h[1][o] + t[2] * h[2][o]);
@@ -116,44 +81,48 @@ void pack_winograd4_block(const WeightMatrix<A>& from, int first_output,
   }
 }
 
+}  // namespace
+
 template <class A>
-void winograd_kernel_gradients(const A (&u)[16][16], A (&g)[9][16]) {
-  constexpr A kHalf = A(0.5);
-  // Gt times a column: a + (b + c) / 2, (b - c) / 2, (b + c) / 2 + d.
-  const auto transform = [](const A* a, const A* b, const A* c, const A* d,
-                            A* out, int step) {
-    for (int i = 0; i < 16; ++i) {
-      const A sum = kHalf * (b[i] + c[i]);
-      out[i] = a[i] + sum;
-      out[step * 16 + i] = kHalf * (b[i] - c[i]);
-      out[2 * step * 16 + i] = sum + d[i];
-    }
-  };
-  A half[12][16];  // 3 x 4
-  for (int x = 0; x < 4; ++x)
-    transform(u[x], u[4 + x], u[8 + x], u[12 + x], half[x], 4);
+void pack_winograd_block(int side, const WeightMatrix<A>& from,
+                         int first_output, int first, int last, bool flipped,
+                         int64_t frequency_step, A* to) {
+  assert(side == 2 || side == 4);
+  if (side == 2)
+    pack_as(kTransform2, from, first_output, first, last, flipped,
+            frequency_step, to);
+  else
+    pack_as(kTransform4, from, first_output, first, last, flipped,
+            frequency_step, to);
+}
+
+template <class A>
+void winograd_kernel_gradients(const A (&u)[36][16], A (&g)[9][16]) {
+  double half[3][6][16] = {};
   for (int y = 0; y < 3; ++y)
-    transform(half[4 * y], half[4 * y + 1], half[4 * y + 2], half[4 * y + 3],
-              g[3 * y], 1);
+    for (int f = 0; f < 36; ++f)
+      for (int i = 0; i < 16; ++i)
+        half[y][f % 6][i] += kTransform4[f / 6][y] * u[f][i];
+  for (int tap = 0; tap < 9; ++tap) {
+    double sum[16] = {};
+    for (int x = 0; x < 6; ++x)
+      for (int i = 0; i < 16; ++i)
+        sum[i] += kTransform4[x][tap % 3] * half[tap / 3][x][i];
+    for (int i = 0; i < 16; ++i) g[tap][i] = static_cast<A>(sum[i]);
+  }
 }
 
 template void pack_block(const WeightMatrix<float>&, int, int, int, int,
                          float*);
 template void pack_block(const WeightMatrix<double>&, int, int, int, int,
                          double*);
-template void pack_winograd_block(const WeightMatrix<float>&, int, int, int,
-                                  bool, int64_t, float*);
-template void pack_winograd_block(const WeightMatrix<double>&, int, int, int,
-                                  bool, int64_t, double*);
-
-template void pack_winograd4_block(const WeightMatrix<float>&, int, int, int,
-                                   int64_t, float*);
-template void pack_winograd4_block(const WeightMatrix<double>&, int, int, int,
-                                   int64_t, double*);
-
-template void winograd_kernel_gradients(const float (&)[16][16],
+template void pack_winograd_block(int, const WeightMatrix<float>&, int, int,
+                                  int, bool, int64_t, float*);
+template void pack_winograd_block(int, const WeightMatrix<double>&, int, int,
+                                  int, bool, int64_t, double*);
+template void winograd_kernel_gradients(const float (&)[36][16],
                                         float (&)[9][16]);
-template void winograd_kernel_gradients(const double (&)[16][16],
+template void winograd_kernel_gradients(const double (&)[36][16],
                                         double (&)[9][16]);
 
 }  // namespace chexnet

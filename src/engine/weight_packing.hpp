@@ -21,18 +21,14 @@ template <class A>
 void pack_block(const WeightMatrix<A>& from, int first_output, int first,
                 int last, int pair, A* to);
 
-// The Winograd form U = G g Gt of the same for all 16 frequencies:
-// to[f * frequency_step + input * 32 + output]. `from` points to the kernel's
-// first of 9 taps; `flipped` turns each kernel by 180 degrees.
+// The form U = G g Gt of the same for all frequencies of Winograd with tiles of
+// `side` x `side` outputs, 2 or 4: to[f * frequency_step + input * 32 +
+// output]. `from` points to the kernel's first of 9 taps; `flipped` turns each
+// kernel by 180 degrees.
 template <class A>
-void pack_winograd_block(const WeightMatrix<A>& from, int first_output,
-                         int first, int last, bool flipped,
+void pack_winograd_block(int side, const WeightMatrix<A>& from,
+                         int first_output, int first, int last, bool flipped,
                          int64_t frequency_step, A* to);
-
-// The form U = G g Gt of F(4x4,3x3) of the same for all 36 frequencies.
-template <class A>
-void pack_winograd4_block(const WeightMatrix<A>& from, int first_output,
-                          int first, int last, int64_t frequency_step, A* to);
 
 // Calls pack(first output, first input, last input) for pieces of a matrix, by
 // all threads.
@@ -47,8 +43,9 @@ void pack_in_pieces(ThreadPool& thread_pool, int outputs, int inputs,
   });
 }
 
-// dg = Gt dU G of 16 kernels side by side: u[4 x 4] -> g[3 x 3].
+// dg = Gt dU G of 16 kernels side by side, for a side of 4: u[6 x 6] ->
+// g[3 x 3].
 template <class A>
-void winograd_kernel_gradients(const A (&u)[16][16], A (&g)[9][16]);
+void winograd_kernel_gradients(const A (&u)[36][16], A (&g)[9][16]);
 
 }  // namespace chexnet

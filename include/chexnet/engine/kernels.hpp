@@ -28,13 +28,11 @@ namespace chexnet {
 inline constexpr int kBlock = 16;  // units of a panel's block
 inline constexpr int kOutputs =
     32;  // output channels the multiply kernel makes at once
-inline constexpr int kWinogradTiles = 28;  // output tiles of one Winograd chunk
-inline constexpr int kWinograd4Tiles = 28;  // 4x4 output tiles of a chunk
-inline constexpr int kWinograd4Frequencies = 36;
-// Elements of V or M of F(4x4,3x3) a frequency. One block more than the values
-// need, else all 36 would lie in the same few sets of a cache.
-inline constexpr int64_t winograd4_step(int channels) {
-  return int64_t{channels} * kWinograd4Tiles + kBlock;
+inline constexpr int kWinogradTiles = 28;  // tiles of a Winograd chunk
+// Elements of V, M or Q a frequency. One block more than the values need, else
+// all frequencies would lie in the same few sets of a cache.
+inline constexpr int64_t winograd_step(int channels) {
+  return int64_t{channels} * kWinogradTiles + kBlock;
 }
 
 // relu(scale * x + shift): what a convolution reads.
@@ -109,13 +107,17 @@ struct GradientEpilogue {
   int first = 0, last = 0;
 };
 
+struct ImageSize {
+  int height = 0, width = 0;
+};
+
 // Images inside a panel, each with a border of zeros; at() gives a pixel's
 // panel row.
 struct PaddedImage {
   int height = 0, width = 0;
   int pitch() const { return width + 2; }
-  // One row above; two below, because a Winograd tile of an odd map reads one
-  // row further.
+  // One row above; two below, because two short rows that are multiplied
+  // together read past the last one.
   int64_t rows() const { return static_cast<int64_t>(height + 3) * pitch(); }
   int64_t at(int image, int y, int x) const {
     return image * rows() + static_cast<int64_t>(y + 1) * pitch() + x + 1;
@@ -151,6 +153,43 @@ struct NextTile {
   int64_t first = 0;
   int rows = 0;
   Panel<Accumulator<S>> panel;
+};
+
+// 3x3 by Winograd, not for bf16 pairs. Tiles of `side` x `side` outputs are
+// numbered along the image, then to the next image; a chunk has at most
+// kWinogradTiles. All forms have (side + 2)^2 frequencies, winograd_step apart.
+template <class S>
+struct WinogradKernels {
+  using A = Accumulator<S>;
+  int side = 0;  // 0: the set has none
+  int frequencies() const { return (side + 2) * (side + 2); }
+
+  // V[frequency][channels / 16][tile][16] of a map; without scale it is read as
+  // it is.
+  void (*input)(const FeatureMap<S>& map, ImageSize shape, int first_tile,
+                int tiles, A* v) = nullptr;
+  // M[frequency][outputs / 32][tile][32] = V x U,
+  // U[frequency][outputs / 32][channels][32]
+  void (*multiply)(const A* v, int tiles, int channels, const A* u, int outputs,
+                   A* m) = nullptr;
+  void (*output)(const A* m, ImageSize shape, int first_tile, int tiles,
+                 int outputs, S* out, int64_t out_pitch,
+                 Moments moments) = nullptr;
+
+  // Backward, for a side of 4. V as above and Q, the form of dy that the
+  // weights' gradient needs, laid out like V.
+  void (*gradient)(const GradientMap<S>& map, ImageSize shape, int first_tile,
+                   int tiles, A* v, A* q) = nullptr;
+  // The products for the epilogue's channels of `outputs`, into M, and from
+  // there through the epilogue.
+  void (*multiply_back)(const A* v, ImageSize shape, int first_tile, int tiles,
+                        int channels, const A* u, int outputs,
+                        const GradientEpilogue<S>& epilogue, A* m) = nullptr;
+  // w[frequency][outputs][channels] (+)= Q x V over tiles; `pitch` between two
+  // rows of w.
+  void (*weight_gradient)(const A* q, int outputs, const A* v, int channels,
+                          int tiles, A* w, int64_t pitch, bool add,
+                          NextRows next, NextRows also_next) = nullptr;
 };
 
 template <class S>
@@ -232,39 +271,7 @@ struct Kernels {
                                 Panel<A> dy, BandSteps dy_steps, Band band,
                                 int channels, int outputs, A* w);
 
-  // --- 3x3 by Winograd F(2x2,3x3), not for bf16 pairs. Tiles of 2x2 outputs
-  // are numbered along the image, then to the next image; a chunk has at
-  // most 28. V[16][channels / 16][28][16] from a padded panel.
-  void (*winograd_input)(Panel<A> image, PaddedImage shape, int first_tile,
-                         int tiles, int channels, A* v);
-  // The 4x4 form of dy's tiles for the weight gradient, laid out like V.
-  void (*winograd_gradient)(Panel<A> image, PaddedImage shape, int first_tile,
-                            int tiles, int channels, A* q);
-  // M[16][(last - first) / 32][28][32] = V x U, U[16][outputs /
-  // 32][channels][32]
-  void (*winograd_multiply)(const A* v, int tiles, int channels, const A* u,
-                            int first, int last, int outputs, A* m);
-  void (*winograd_output)(const A* m, PaddedImage shape, int first_tile,
-                          int tiles, int outputs, S* out, int64_t out_pitch,
-                          Moments moments);
-  void (*winograd_output_back)(const A* m, PaddedImage shape, int first_tile,
-                               int tiles, const GradientEpilogue<S>& epilogue,
-                               int64_t first_pixel, Panel<A> y);
-  // w[16][outputs][channels] (+)= Q x V over tiles
-  void (*winograd_weight_gradient)(const A* q, int outputs, const A* v,
-                                   int channels, int tiles, A* w, int64_t pitch,
-                                   bool add);
-
-  // --- 3x3 by Winograd F(4x4,3x3), forward only, for fp32 and fp64. Tiles of
-  // 4x4 outputs are numbered alike. V[36] from a map that needs neither
-  // BatchNorm nor ReLU; `zeros` [channels] is what lies outside the image.
-  void (*winograd4_input)(const S* map, int64_t pitch, PaddedImage shape,
-                          const S* zeros, int first_tile, int tiles,
-                          int channels, A* v);
-  void (*winograd4_multiply)(const A* v, int tiles, int channels, const A* u,
-                             int outputs, A* m);
-  void (*winograd4_output)(const A* m, PaddedImage shape, int first_tile,
-                           int tiles, int outputs, S* out, int64_t out_pitch);
+  WinogradKernels<S> winograd2, winograd4;  // F(2x2,3x3), F(4x4,3x3)
 
   // --- stem and classifier head (src/engine/kernels/stem.hpp). Maps begin at
   // the image's first pixel. A padded image has two values a pixel: of `pitch`

@@ -13,8 +13,11 @@ struct Pointwise {
 
   static void normalize(const FeatureMap<S>& map, const int64_t* pixels, int n,
                         Panel<A> panel, int64_t at) {
+    constexpr int kAhead = 12;  // pixels
     for (int p = 0; p < n; ++p) {
       const S* x = map.x + pixels[p] * map.pitch;
+      for (int c = 0; c < map.channels; c += 64 / static_cast<int>(sizeof(S)))
+        __builtin_prefetch(x + kAhead * map.pitch + c);
       for (int c = 0; c < map.channels; c += L)
         put_by_channels<S, Pair>(
             panel, at + p, c,
@@ -66,8 +69,14 @@ struct Pointwise {
     int64_t block_step;
     int rows;
     int64_t ahead;  // from x to the rows that the next call normalizes
+    S* out;         // where this group's outputs go
+    int64_t out_pitch;
+    int out_rows;
     CHEXNET_INLINE void operator()(int block, int quarter) const {
       constexpr int kChannels = Pair ? 2 * kBlock : kBlock;
+      if (const int row = 4 * block + quarter; row < out_rows)
+        for (int c = 0; c < kOutputs; c += 64 / static_cast<int>(sizeof(S)))
+          __builtin_prefetch(out + row * out_pitch + c, 1);
       const int first = block * kChannels;
       __builtin_prefetch(x + ahead + quarter * pitch + first, 0, 2);
       for (int r = quarter; r < rows; r += 4)
@@ -82,7 +91,8 @@ struct Pointwise {
   };
   // Its share of the rows of the group that begins at p, for outputs o ...
   static CHEXNET_INLINE RowsOfNext rows_of_next(const NextTile<S>& next, int p,
-                                                int o, int outputs) {
+                                                int o, int outputs, S* out,
+                                                int64_t pitch, int rows) {
     const auto begin = [&](int group, int output) {
       const int rows = std::clamp(next.rows - group, 0, kGroup);
       return group + rows * output / outputs;
@@ -100,7 +110,10 @@ struct Pointwise {
             next.panel.units + first * kBlock,
             next.panel.rows * kBlock,
             last - first,
-            (ahead - first) * next.map.pitch};
+            (ahead - first) * next.map.pitch,
+            out,
+            pitch,
+            rows};
   }
 
   static void multiply(Panel<A> panel, int n, int channels, const A* weights,
@@ -114,12 +127,14 @@ struct Pointwise {
         const int rows = std::min(kGroup, n - p);
         const A* w = weights + static_cast<int64_t>(o) * blocks * kBlock;
         const A* from = panel.units + p * kBlock;
+        S* to = out + p * pitch + o;
         if (next.rows > p)
-          multiply_group_and<A, Pair>(from, offsets.values, blocks, w, rows,
-                                      group, rows_of_next(next, p, o, outputs));
+          multiply_group_and<A, Pair>(
+              from, offsets.values, blocks, w, rows, group,
+              rows_of_next(next, p, o, outputs, to, pitch, rows));
         else
           multiply_group<A, Pair>(from, offsets.values, blocks, w, rows, group);
-        finish_group(group, rows, out + p * pitch + o, pitch, stage.from(o));
+        finish_group(group, rows, to, pitch, stage.from(o));
       }
   }
 };

@@ -7,17 +7,21 @@
 #include "sets.hpp"
 #include "stem.hpp"
 #include "winograd.hpp"
-#include "winograd4.hpp"
 
 namespace chexnet {
 namespace {
+
+template <class S, int M>
+WinogradKernels<S> winograd_kernels() {
+  using W = Winograd<S, M>;
+  return {M, W::input, W::multiply, W::output};
+}
 
 template <class S, bool Pair>
 Kernels<S> make_kernels(const char* name) {
   using P = Pointwise<S, Pair>;
   using B = PointwiseBack<S, Pair>;
   using C = Conv3<S, Pair>;
-  using W = Winograd<S>;
   using F = Stem<S, Pair>;
   Kernels<S> k{};  // what a set lacks stays null
   k.name = name;
@@ -36,17 +40,12 @@ Kernels<S> make_kernels(const char* name) {
   k.conv3_band_back = C::band_back;
   k.conv3_weight_gradient = C::weight_gradient;
   if constexpr (!Pair) {
-    k.winograd_input = W::input;
-    k.winograd_gradient = W::gradient;
-    k.winograd_multiply = W::multiply;
-    k.winograd_output = W::output;
-    k.winograd_output_back = W::output_back;
-    k.winograd_weight_gradient = W::weight_gradient;
-  }
-  if constexpr (sizeof(S) != 2) {
-    k.winograd4_input = Winograd4<S>::input;
-    k.winograd4_multiply = Winograd4<S>::multiply;
-    k.winograd4_output = Winograd4<S>::output;
+    k.winograd2 = winograd_kernels<S, 2>();
+    k.winograd4 = winograd_kernels<S, 4>();
+    using W = Winograd<S, 4>;
+    k.winograd4.gradient = W::gradient;
+    k.winograd4.multiply_back = W::multiply_back;
+    k.winograd4.weight_gradient = W::weight_gradient;
   }
   k.stem_row = F::conv_row;
   k.stem_pool_row = F::pool_row;

@@ -191,7 +191,8 @@ const std::vector<Problem> kProblems = {
     // Several images of a band, the last one alone; of two rows at once.
     {3, 32, 32, 1, {17, 7, 7}},
     {3, 32, 32, 2, {17, 7, 5}},
-    // Several chunks of Winograd's tiles; a slice of channels that is not whole.
+    // Several chunks of Winograd's tiles; a slice of channels that is not
+    // whole.
     {3, 96, 64, 1, {2, 30, 18}},
     // Sums of weights' gradients that leave the caches.
     {3, 256, 256, 1, {4, 2, 2}},

@@ -46,6 +46,11 @@ struct Conv3 {
       each_group(band, [&](int i, int h, int x, int n, bool two) {
         const A* a =
             corner + (corner_steps.at(i, h) + int64_t{x} * stride) * kBlock;
+        const auto row = [&](int r) {
+          return out + (out_steps.at(i, h + r) + x) * pitch + o;
+        };
+        for (int r = 0; r <= static_cast<int>(two); ++r)
+          for (int p = 0; p < n; ++p) prefetch_for_writing(row(r) + p * pitch);
         if (stride == 1)
           multiply_rows<kBlock>(a, corner_steps.row, two, offsets, blocks, w, n,
                                 group);
@@ -53,8 +58,7 @@ struct Conv3 {
           multiply_rows<2 * kBlock>(a, corner_steps.row, two, offsets, blocks,
                                     w, n, group);
         for (int r = 0; r <= static_cast<int>(two); ++r)
-          store_group(group + r * kHalfGroup * kOutputs, n,
-                      out + (out_steps.at(i, h + r) + x) * pitch + o, pitch,
+          store_group(group + r * kHalfGroup * kOutputs, n, row(r), pitch,
                       moments.from(o));
       });
     }

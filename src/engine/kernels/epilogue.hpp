@@ -76,6 +76,13 @@ CHEXNET_INLINE void prefetch_outputs(const S* at) {
     __builtin_prefetch(at + c, 0, Locality);
 }
 
+// The same of a pixel that will soon be written.
+template <class S>
+CHEXNET_INLINE void prefetch_for_writing(const S* at) {
+  for (int c = 0; c < kOutputs; c += 64 / static_cast<int>(sizeof(S)))
+    __builtin_prefetch(at + c, 1);
+}
+
 // One vector of channels of an epilogue: constants and running sums.
 template <class S>
 struct EpilogueLane {

@@ -75,8 +75,7 @@ struct Pointwise {
     CHEXNET_INLINE void operator()(int block, int quarter) const {
       constexpr int kChannels = Pair ? 2 * kBlock : kBlock;
       if (const int row = 4 * block + quarter; row < out_rows)
-        for (int c = 0; c < kOutputs; c += 64 / static_cast<int>(sizeof(S)))
-          __builtin_prefetch(out + row * out_pitch + c, 1);
+        prefetch_for_writing(out + row * out_pitch);
       const int first = block * kChannels;
       __builtin_prefetch(x + ahead + quarter * pitch + first, 0, 2);
       for (int r = quarter; r < rows; r += 4)

@@ -54,7 +54,7 @@ def rate_row(results, name):
 def ceiling_share(bench, time):
     """Multiply-adds of the direct algorithm in the time that `bench` (the JSON of bench step or infer) has under `time`, as a
     share of what the same threads reached in a loop of nothing else. Above 1 where an algorithm needs fewer."""
-    gflop = sum(row['gflop_per_s'] * row['ms_per_step'] for row in bench['layers'])
+    gflop = sum(row['gflop_per_s'] * row[time] for row in bench['layers'])
     return gflop / (bench[time]['median'] * bench['ceilings']['fma_gflop_per_s'])
 
 

@@ -51,13 +51,13 @@ int bench_infer(const InferOptions& options, Invocation& invocation) {
       {"peak_bytes",
        device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes()}};
   const LayerReport layers = bench.layers();
-  add_layers(layers, json);
+  add_layers(layers, "pass", json);
   if (options.json) {
     std::cout << json.dump() << std::endl;
     return 0;
   }
   print_text(options, json);
-  std::cout << layer_table(layers);
+  std::cout << layer_table(layers, "pass");
   return 0;
 }
 

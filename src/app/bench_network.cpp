@@ -85,11 +85,12 @@ std::unique_ptr<Network> bench_network(const NetworkBenchOptions& options,
   return network;
 }
 
-std::string layer_table(const LayerReport& report) {
+std::string layer_table(const LayerReport& report, const std::string& unit) {
   if (report.rows.empty()) return "";
   const Ceilings& ceilings = report.ceilings;
-  Rows rows = {{"by kind of layer",
-                "ms per step   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
+  Rows rows = {
+      {"by kind of layer",
+       "ms per " + unit + "   GFLOP/s (of FMA peak)   GB/s (of copy)"}};
   for (const auto& row : report.rows)
     rows.emplace_back(
         row.layers,
@@ -103,12 +104,13 @@ std::string layer_table(const LayerReport& report) {
   return aligned(rows) + "\n";
 }
 
-void add_layers(const LayerReport& report, Json& json) {
+void add_layers(const LayerReport& report, const std::string& unit,
+                Json& json) {
   if (report.rows.empty()) return;
   json["layers"] = Json::array();
   for (const auto& row : report.rows)
     json["layers"].push_back({{"layers", row.layers},
-                              {"ms_per_step", row.ms_per_step},
+                              {"ms_per_" + unit, row.ms_per_step},
                               {"gflop_per_s", row.gflop_per_s},
                               {"gb_per_s", row.gb_per_s}});
   if (report.ceilings.gflops > 0)

@@ -34,7 +34,8 @@ std::unique_ptr<Network> bench_network(const NetworkBenchOptions& options,
                                        Communicator& comm);
 
 // "" and no fields where no layer was timed.
-std::string layer_table(const LayerReport& report);
-void add_layers(const LayerReport& report, Json& json);
+// Times of a `unit`: "step" or "pass".
+std::string layer_table(const LayerReport& report, const std::string& unit);
+void add_layers(const LayerReport& report, const std::string& unit, Json& json);
 
 }  // namespace chexnet

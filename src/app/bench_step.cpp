@@ -88,7 +88,7 @@ Json json_of(const StepOptions& options, const Measured& measured) {
   json["cpu_s_per_step"] = times.cpu_s_per_step;
   json["engine"] = measured.engine;
   json["operators"] = operators_json(measured.operators);
-  add_layers(measured.layers, json);
+  add_layers(measured.layers, "step", json);
   return json;
 }
 
@@ -153,7 +153,8 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
     return 0;
   }
   print_text(options, json);
-  if (!measured.layers.rows.empty()) std::cout << layer_table(measured.layers);
+  if (!measured.layers.rows.empty())
+    std::cout << layer_table(measured.layers, "step");
   return 0;
 }
 

@@ -95,11 +95,18 @@ Ceilings measure_ceilings(Arithmetic arithmetic, ThreadPool& thread_pool) {
 }
 
 void LayerTimes::add_mean_of(std::span<const LayerTimes> threads) {
+  const auto busy = static_cast<double>(
+      std::ranges::count_if(threads, [](const LayerTimes& thread) {
+        return std::ranges::any_of(thread.entries, [](const Entry& entry) {
+          return entry.passes > 0;
+        });
+      }));
   for (const LayerTimes& thread : threads)
     for (size_t kind = 0; kind < entries.size(); ++kind) {
       const Entry& from = thread.entries[kind];
+      if (from.passes == 0) continue;
       Entry& to = entries[kind];
-      to.seconds += from.seconds / static_cast<double>(threads.size());
+      to.seconds += from.seconds / busy;
       to.flops += from.flops;
       to.bytes += from.bytes;
       to.passes += from.passes;

@@ -36,7 +36,7 @@ struct LayerTimes {
     return entries[static_cast<size_t>(kind)];
   }
   // What threads did side by side, each with times of its own: their work
-  // together, and the mean of their times.
+  // together, and the mean of their times, of those that had work.
   void add_mean_of(std::span<const LayerTimes> threads);
 };
 

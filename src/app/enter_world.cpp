@@ -205,6 +205,7 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   refuse_few_hosts(job, task.min_hosts);
   const RanksToStart ranks = ranks_to_start(config, job, invocation);
   const SelfLaunch& launch = ranks.launch;
+  if (task.check_ranks) task.check_ranks(launch.layout.ranks);
   if (task.dry_run) {
     std::cout
         << (launch.alone

@@ -176,6 +176,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
   RestartPolicy policy(task.restarts);
   // For the whole of it: a signal between two starts asks for a stop too.
   ParentSignals signals;
+  signals.keep();
   for (int starts = 1;; ++starts) {
     if (!task.run_folder.empty()) put_postmortem_aside(task.run_folder);
     double explained_s = 0;

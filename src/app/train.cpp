@@ -124,6 +124,11 @@ int run(const Options& options, Invocation& invocation) {
                        ? ranks_that_share(batch, {before, accumulate}, most)
                        : RankShare{most, accumulate};
           },
+      .check_ranks =
+          [&config](int ranks) {
+            const int64_t batch = batch_of_run(config);
+            if (batch > 0) check_batch(config.train, batch, ranks);
+          },
       .stops = true};
   RankWorld world = enter_world(config.launch, invocation, parent);
   if (const auto code = world.parent_exit_code()) return *code;

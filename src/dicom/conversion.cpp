@@ -162,13 +162,19 @@ class Conversion {
 
   void note_unreadable(const InputFiles& input) {
     if (input.broken_links > 0) skipped_["broken_link"] = input.broken_links;
-    for (const auto& folder : input.unreadable) {
-      damaged_.push_back(
-          {"unreadable folder " + std::to_string(damaged_.size() + 1), folder,
-           "[dicom] " + folder +
-               ": this folder cannot be read. Hint: check its permissions"});
+    if (input.no_files > 0) skipped_["no_file"] = input.no_files;
+    const auto note = [&](const char* kind, const std::string& path,
+                          const char* what) {
+      damaged_.push_back({kind + std::to_string(damaged_.size() + 1), path,
+                          "[dicom] " + path + what});
       log_warning(damaged_.back().message);
-    }
+    };
+    for (const auto& folder : input.unreadable)
+      note("unreadable folder ", folder,
+           ": this folder cannot be read. Hint: check its permissions");
+    for (const auto& pipe : input.pipes)
+      note("no file ", pipe,
+           ": is a pipe, a device or a socket. Hint: name files and folders");
   }
 
   // `number`: counted from 1, in the order of conversion.

@@ -22,6 +22,8 @@ void add_entry(const fs::directory_entry& entry, std::vector<fs::path>& folders,
     files.push_back(entry.path());
   } else if (link && (error || !entry.exists(error))) {
     ++found.broken_links;
+  } else {
+    ++found.no_files;
   }
 }
 
@@ -49,6 +51,10 @@ InputFiles find_input_files(const std::vector<std::string>& arguments) {
     std::error_code error;
     if (fs::is_directory(argument, error))
       add_folder(argument, found);
+    else if (const auto type = fs::status(argument, error).type();
+             type == fs::file_type::fifo || type == fs::file_type::socket ||
+             type == fs::file_type::character || type == fs::file_type::block)
+      found.pipes.push_back(argument);
     else
       found.files.push_back({argument, fs::path(argument).filename().string()});
   }

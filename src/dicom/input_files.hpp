@@ -15,7 +15,9 @@ struct InputFile {
 struct InputFiles {
   std::vector<InputFile> files;         // sorted by path
   std::vector<std::string> unreadable;  // folders
+  std::vector<std::string> pipes;       // arguments: or devices, sockets
   size_t broken_links = 0;  // that lead nowhere, or round in circles
+  size_t no_files = 0;      // pipes, devices and sockets in folders
 };
 
 // Each argument that is a folder with all its sub-folders; links to folders are

@@ -192,6 +192,7 @@ ParentSignals::ParentSignals() {
   sigprocmask(SIG_BLOCK, &waited_for_, &before_);
 }
 ParentSignals::~ParentSignals() {
+  if (kept_) return;
   // What came when all had ended would end this process in place of its code.
   constexpr timespec kNow{};
   while (sigtimedwait(&waited_for_, nullptr, &kNow) > 0) continue;

@@ -15,6 +15,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metric_lines.hpp"
@@ -60,7 +61,7 @@ void look_at_processes(RunSummary& run, const fs::path& folder) {
     return;
   }
   run.state = "aborted";
-  run.last_words = note->sentence;
+  run.last_words = printable(note->sentence);
   run.exit_code = note->exit_code;
 }
 

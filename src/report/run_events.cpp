@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/plain_text.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -35,6 +37,10 @@ void add_event(RunSummary& run, const json& event) {
                ? event[key].get<double>()
                : other;
   };
+  // status shows it in a terminal.
+  const auto text = [&](const char* key) {
+    return printable(event.value(key, ""));
+  };
   const auto figure = [&](const char* key) -> std::optional<double> {
     if (!event.contains(key) || !event[key].is_number()) return std::nullopt;
     return event[key].get<double>();
@@ -42,8 +48,8 @@ void add_event(RunSummary& run, const json& event) {
   if (kind == "start" || kind == "restart") {
     run.total_steps = event.value("total_steps", run.total_steps);
     run.ranks = event.value("ranks", run.ranks);
-    run.host = event.value("host", "");
-    run.job = event.value("job", "");
+    run.host = text("host");
+    run.job = text("job");
     run.restarts += kind == "restart" ? 1 : 0;
     run.state = "running";
     run.error.clear();
@@ -68,16 +74,15 @@ void add_event(RunSummary& run, const json& event) {
     read_ranks(run, event.value("own_ms_per_step", json::object()));
   } else if (kind == "straggler") {
     run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) +
-                             " on " + event.value("host", "") + ": " +
-                             event.value("cause", ""));
+                             " on " + text("host") + ": " + text("cause"));
   } else if (kind == "final") {
     if (const auto auroc = figure("mean_auroc"))
-      run.final_auroc[event.value("split", "")] = *auroc;
+      run.final_auroc[text("split")] = *auroc;
   } else if (kind == "error") {
     // A later start that was refused takes nothing from a run that is complete.
     if (run.state == "finished") return;
     run.state = "failed";
-    run.error = event.value("sentence", "");
+    run.error = text("sentence");
     run.exit_code = event.value("exit_code", 0);
   } else if (kind == "stop") {
     run.state = "stopped";

@@ -235,8 +235,13 @@ void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
   put_postmortem_aside(path_);
   // It asked the run before this one; while ranks are started again it asks
   // this one.
-  std::error_code ignored;
-  if (!restarted) fs::remove(path_ / "STOP", ignored);
+  std::error_code error;
+  if (!restarted) fs::remove(path_ / "STOP", error);
+  if (error)
+    throw CheckpointError("[run] " + (path_ / "STOP").string() +
+                          ": cannot be removed: " + error.message() +
+                          ". Hint: remove it; it asks each run in this folder "
+                          "to stop");
 }
 
 void RunFolder::claim(const Config& config) const {

@@ -22,9 +22,11 @@ starts() {  # starts N ARGUMENTS...: a dry run names N ranks
   local n=$1; shift
   check "$*: $n ranks" bash -c '"$@" --dry-run 2>/dev/null | grep -q -- "-np $0 "' "$n" "$program" "$@"
 }
-starts 3 train "$small" --set launch.ranks=3
+starts 3 train "$small" --set launch.ranks=3 --set train.batch=9
 starts 2 train "$small" --set launch.ranks=3 --ranks-per-node 2
 starts 4 train "$small" --set launch.ranks=3 --ranks-per-node 2 --ranks 4
+refused 2 "cannot be shared by 1000000 ranks" train "$small" --ranks 1000000
+refused 2 "cannot be shared by 1000000 ranks" train "$small" --ranks 1000000 --dry-run
 refused 2 "'trian' is not known. Hint: nearest are 'train'" trian "$small"
 refused 2 "'allredcue' is not known. Hint: nearest are 'allreduce'" bench allredcue
 refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --rnks=2

@@ -40,7 +40,8 @@ between() {  # NAME COMMAND...: 75, and no further start, when COMMAND is done b
   check "and status calls it stopped" grep -q '"state": *"stopped"' <("$program" status "$run" --json)
   check "and the ranks are not started again" [ "$(grep -c '"event":"start"' "$run/metrics.jsonl")" = 1 ]
 }
-tell() { kill -USR1 "$parent"; }
+# The second one finds a parent whose exit code is decided.
+tell() { kill -USR1 "$parent"; sleep 0.1; kill -TERM "$parent" 2>/dev/null || true; }
 between a-signal tell
 
 # A rank that dies as the stop is asked for: nobody else says that the run was stopped.

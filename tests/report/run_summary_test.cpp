@@ -77,6 +77,17 @@ TEST_CASE("lines of other types than a run writes are skipped") {
   CHECK(summary.stragglers.empty());
 }
 
+TEST_CASE("what a terminal would obey is shown as text") {
+  const ScratchFolder folder;
+  const auto run =
+      make_run(folder, "r", {},
+               "{\"event\":\"start\",\"host\":\"\\u001b[31m\\nstate\",\"job\":"
+               "\"\\u0007\"}\n");
+  const RunSummary summary = summarize_run(run);
+  CHECK(summary.host == "\\x1b[31m\\x0astate");
+  CHECK(summary.job == "\\x07");
+}
+
 TEST_CASE("an aborted run has the exit code of its post-mortem") {
   const ScratchFolder folder;
   const auto run = make_run(folder, "r", {},

@@ -152,6 +152,12 @@ TEST_CASE(
   CHECK_FALSE(place.open(Resume::kNo).stop_file_exists());
 }
 
+TEST_CASE("a STOP that cannot be removed is named") {
+  const Place place;
+  place.scratch.write("run/STOP/in", "");
+  CHECK(has(place.refusal(Resume::kNo), "run/STOP: cannot be removed: "));
+}
+
 TEST_CASE("a run folder that is a file cannot be created") {
   const Place place;
   place.scratch.write("run", "");

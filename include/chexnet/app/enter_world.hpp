@@ -25,6 +25,8 @@ struct ParentTask {
   // How some of its ranks share the batch of a run that had `before`
   // (launch/lost_hosts.hpp); empty: any number can.
   std::function<RankShare(int before, int most)> ranks_that_share = {};
+  // Throws where the command cannot run on so many; empty: on any number.
+  std::function<void(int ranks)> check_ranks = {};
   bool reads_stdin = false;  // rank 0 does; without restarts
   // "/dev/fd/63": ranks that are started lack it
   std::string own_descriptor = {};

@@ -93,11 +93,13 @@ bool has_option(const std::vector<std::string>& words, const std::string& name);
 
 // While it lives, signals that ask this process to stop (TERM, INT, USR1, USR2,
 // HUP) wait until somebody looks: also between two commands. Make it before any
-// thread exists; one at a time.
+// thread exists; one at a time. After keep() they wait until the process ends:
+// for who decides its exit code, which they no longer change.
 class ParentSignals {
  public:
   ParentSignals();
   ~ParentSignals();
+  void keep() { kept_ = true; }
   ParentSignals(const ParentSignals&) = delete;
   ParentSignals& operator=(const ParentSignals&) = delete;
 
@@ -115,6 +117,7 @@ class ParentSignals {
   sigset_t waited_for_, before_;
   int asked_ = 0;
   int ends_ = 0;  // TERM and INT
+  bool kept_ = false;
 };
 
 // Starts a command in a process group of its own that dies with this process.

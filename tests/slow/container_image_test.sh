@@ -40,7 +40,7 @@ fi
 echo "ok: every step of the Dockerfile ran"
 seen() { image inspect --type image --format "{{$1}}" "chexnet-train:$variant"; }
 check "labels" [ "$(seen 'index .OCIv1.Config.Labels "org.opencontainers.image.licenses"') $(seen 'index .OCIv1.Config.Labels "org.opencontainers.image.version"')" = "Apache-2.0 0.1.0-$variant" ]
-check "the health check is known" [ -n "$(seen .Docker.config.Healthcheck)" ]
+check "the health check is known" grep -q /scripts/healthy <<<"$(seen .Docker.Config.Healthcheck)"
 check "its user is a number, and not root" [ "$(seen .OCIv1.Config.User)" = 1000:1000 ]
 entry=$(seen .OCIv1.Config.Entrypoint)
 check "its entry point is the program, below tini" [ "$entry" = '[/usr/bin/tini -s -- /opt/chexnet-train/bin/chexnet-train]' ]

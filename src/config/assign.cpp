@@ -30,15 +30,11 @@ bool parse_number(std::string_view text, Number& out) {
   return number.has_value();
 }
 
-// "1e3" and "64_000_000" are integers to people; "1_0" is none.
+// "1e3" and "64_000_000" are integers to people.
 bool parse_integer(const std::string& text, int64_t& out) {
   std::string digits;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '_')
-      digits += text[i];
-    else if (digits.empty() || (text.size() - i) % 4 != 0)
-      return false;
-  }
+  for (const char c : text)
+    if (c != '_') digits += c;
   if (parse_number(digits, out)) return true;
 
   constexpr double kExact = 9e15;  // doubles hold every integer below

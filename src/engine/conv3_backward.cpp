@@ -328,7 +328,9 @@ NextRows Conv3Backward<S>::rows_of_chunk(const S* map, int64_t pitch,
                                          int64_t chunk) const {
   if (chunk >= tiles.parts) return {};
   const auto pixel = [&](int part) {
-    return shape_.pixel_of_tile(kernels_.side, tiles.begin(part));
+    return winograd_tile(shape_.padded, kernels_.side,
+                         static_cast<int>(tiles.begin(part)))
+        .pixel;
   };
   const auto number = static_cast<int>(chunk);
   const int64_t first = pixel(number);
@@ -343,11 +345,11 @@ void Conv3Backward<S>::winograd(const Task& task) const {
   for (auto i = static_cast<int>(task.first); i < task.last; ++i) {
     const auto first = static_cast<int>(tiles.begin(i)),
                n = static_cast<int>(tiles.end(i)) - first;
-    kernels_.gradient(*task.dy, shape_.size, first, n, task.v, task.q);
+    kernels_.gradient(*task.dy, shape_.padded, first, n, task.v, task.q);
     GradientEpilogue<S> slice = task.epilogue;
     for (; slice.first < task.epilogue.last; slice.first = slice.last) {
       slice.last = std::min(slice.first + kSlice, task.epilogue.last);
-      kernels_.multiply_back(task.v, shape_.size, first, n, shape_.out,
+      kernels_.multiply_back(task.v, shape_.padded, first, n, shape_.out,
                              task.packed, shape_.in, slice, task.m);
       // Which the next chunk reads first.
       NextRows next_d, next_x;
@@ -360,7 +362,7 @@ void Conv3Backward<S>::winograd(const Task& task) const {
       const FeatureMap<S> in{map.x + slice.first, map.pitch,
                              slice.last - slice.first, map.scale + slice.first,
                              map.shift + slice.first};
-      kernels_.input(in, shape_.size, first, n, task.m);
+      kernels_.input(in, shape_.padded, first, n, task.m);
       kernels_.weight_gradient(task.q, shape_.out, task.m, in.channels, n,
                                task.weights + slice.first, shape_.in,
                                i != task.first, next_d, next_x);

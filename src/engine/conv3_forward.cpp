@@ -159,9 +159,9 @@ void Conv3Forward<S>::chunk(const FeatureMap<S>& in, const Space& space,
                             int64_t pitch, Moments moments) const {
   A* v = space.threads + thread * space.thread();
   A* m = v + space.v;
-  kernels_.input(in, shape_.size, first, tiles, v);
+  kernels_.input(in, shape_.padded, first, tiles, v);
   kernels_.multiply(v, tiles, shape_.in, space.packed, shape_.out, m);
-  kernels_.output(m, shape_.size, first, tiles, shape_.out, out, pitch,
+  kernels_.output(m, shape_.padded, first, tiles, shape_.out, out, pitch,
                   moments);
 }
 
@@ -189,7 +189,7 @@ void Conv3Forward<S>::winograd_normalized(const Run<S>& run, const Space& space,
                                           const FeatureMap<S>& in, S* out,
                                           int64_t pitch,
                                           ImageRange images) const {
-  const int64_t in_image = shape_.tiles_of_image(kernels_.side),
+  const int64_t in_image = winograd_tiles(shape_.padded, kernels_.side),
                 before = images.first * in_image,
                 tiles = images.count * in_image;
   // As many for each thread, so that none waits for another.

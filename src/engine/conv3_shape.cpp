@@ -40,9 +40,8 @@ Conv3Shape<S>::Conv3Shape(const Build<S>& build, const std::string& name,
                stride_ == 1 && in_ <= kMostWinogradChannels),
       input(shape),
       output(stride_ == 1 ? shape : shape.halved()),
-      size{shape.height, shape.width},
-      padded{shape.height, shape.width},
-      padded_output{output.height, output.width} {
+      padded{{shape.height, shape.width}},
+      padded_output{{output.height, output.width}} {
   assert(in % kOutputs == 0 && out % kOutputs == 0);
   assert(stride == 1 || stride == 2);
   // Small maps go several to a panel, so that a band is full. Only training

@@ -20,23 +20,10 @@ struct Conv3Shape {
   Conv3Shape(const Build<S>& build, const std::string& name, int in, int out,
              MapShape shape, int stride);
 
-  // Tiles of Winograd with `side` x `side` outputs: of an image; and how a
-  // training pass cuts those of the batch into chunks, as many for each of four
-  // threads.
-  int64_t tiles_of_image(int side) const {
-    return int64_t{(input.width + side - 1) / side} *
-           ((input.height + side - 1) / side);
-  }
-  // The pixel of its first output.
-  int64_t pixel_of_tile(int side, int64_t tile) const {
-    const int64_t in_image = tiles_of_image(side),
-                  across = (input.width + side - 1) / side,
-                  image = tile / in_image, rest = tile % in_image;
-    return (image * input.height + rest / across * side) * input.width +
-           rest % across * side;
-  }
+  // How a training pass cuts the tiles of the batch into chunks, as many for
+  // each of four threads.
   Cut tile_chunks(int side) const {
-    const int64_t tiles = input.images * tiles_of_image(side);
+    const int64_t tiles = int64_t{input.images} * winograd_tiles(padded, side);
     const int64_t chunks = (tiles + kWinogradTiles - 1) / kWinogradTiles;
     return {tiles, static_cast<int>(std::min((chunks + 3) / 4 * 4, tiles))};
   }
@@ -62,7 +49,6 @@ struct Conv3Shape {
   int in, out, pair, stride;
   bool winograd;
   MapShape input, output;
-  ImageSize size;  // of input and, without a stride, output
   PaddedImage padded, padded_output;
   int group, groups;  // images of a group; groups of a batch
   const A* weight;    // [out][in][3][3]

@@ -111,10 +111,30 @@ struct ImageSize {
   int height = 0, width = 0;
 };
 
+// Tiles of Winograd, of `side` x `side` outputs, are numbered along the image,
+// then to the next image.
+inline int winograd_tiles(ImageSize image, int side) {
+  return ((image.width + side - 1) / side) * ((image.height + side - 1) / side);
+}
+// A tile's first output.
+struct WinogradTile {
+  int y = 0, x = 0;
+  int64_t pixel = 0;  // of the batch
+};
+inline WinogradTile winograd_tile(ImageSize image, int side, int tile) {
+  const int in_image = winograd_tiles(image, side),
+            across = (image.width + side - 1) / side;
+  const int rest = tile % in_image, y = rest / across * side,
+            x = rest % across * side;
+  return {
+      y, x,
+      (static_cast<int64_t>(tile / in_image) * image.height + y) * image.width +
+          x};
+}
+
 // Images inside a panel, each with a border of zeros; at() gives a pixel's
 // panel row.
-struct PaddedImage {
-  int height = 0, width = 0;
+struct PaddedImage : ImageSize {
   int pitch() const { return width + 2; }
   // One row above; two below, because two short rows that are multiplied
   // together read past the last one.
@@ -155,9 +175,9 @@ struct NextTile {
   Panel<Accumulator<S>> panel;
 };
 
-// 3x3 by Winograd, not for bf16 pairs. Tiles of `side` x `side` outputs are
-// numbered along the image, then to the next image; a chunk has at most
-// kWinogradTiles. All forms have (side + 2)^2 frequencies, winograd_step apart.
+// 3x3 by Winograd, not for bf16 pairs, a chunk of at most kWinogradTiles tiles
+// (winograd_tile) at a time. All forms have (side + 2)^2 frequencies,
+// winograd_step apart.
 template <class S>
 struct WinogradKernels {
   using A = Accumulator<S>;

@@ -20,7 +20,7 @@
 // G is in weight_packing.cpp.
 #pragma once
 
-#include "epilogue.hpp"
+#include "pointwise_back.hpp"
 
 namespace chexnet {
 namespace {
@@ -36,27 +36,12 @@ struct Winograd {
                      kA2 = A(0.5), kB2 = A(2), kA3 = kA1 / 2, kB3 = 2 * kB1,
                      kSum2 = A(2.5);
 
-  // A tile's place in the map: its first output.
-  struct Corner {
-    int y, x;
-    int64_t pixel;
-    Corner() = default;
-    Corner(ImageSize shape, int tile) {
-      const int across = (shape.width + M - 1) / M,
-                in_image = across * ((shape.height + M - 1) / M);
-      const int image = tile / in_image, rest = tile % in_image;
-      y = rest / across * M;
-      x = rest % across * M;
-      pixel =
-          (static_cast<int64_t>(image) * shape.height + y) * shape.width + x;
-    }
-  };
-
-  // Of a chunk.
+  // First outputs of a chunk's tiles.
   struct Corners {
-    Corner values[kTiles];
+    WinogradTile values[kTiles];
     Corners(ImageSize shape, int first, int tiles) {
-      for (int i = 0; i < tiles; ++i) values[i] = Corner(shape, first + i);
+      for (int i = 0; i < tiles; ++i)
+        values[i] = winograd_tile(shape, M, first + i);
     }
   };
 
@@ -68,7 +53,7 @@ struct Winograd {
     bool whole;  // all of it is inside the image
     bool inside[kFrequencies];
     Window(ImageSize shape, int tile) : width(shape.width) {
-      const Corner at(shape, tile);
+      const WinogradTile at = winograd_tile(shape, M, tile);
       corner = at.pixel - shape.width - 1;
       whole = at.y > 0 && at.x > 0 && at.y + M < shape.height &&
               at.x + M < shape.width;
@@ -217,9 +202,7 @@ struct Winograd {
       each_window(
           window, map.channels,
           [&](int64_t pixel, int c) __attribute__((always_inline)) {
-            return load(map.d + pixel * map.d_pitch + c) * load(map.a + c) +
-                   (load(map.x + pixel * map.x_pitch + c) * load(map.b + c) +
-                    load(map.c + c));
+            return PointwiseBack<S, false>::gradient_at(map, pixel, c);
           },
           [&](Vec<A>(&d)[kFrequencies], int c) __attribute__((always_inline)) {
             ask_for_next(
@@ -303,7 +286,7 @@ struct Winograd {
                                          const Corners& corners, int tiles,
                                          const Use& use) {
     for (int i = 0; i < tiles; ++i) {
-      const Corner at = corners.values[i];
+      const WinogradTile at = corners.values[i];
       Vec<A> tile[M][M];
       tile_outputs(from + i * kOutputs, step, tile);
 #pragma GCC unroll 4

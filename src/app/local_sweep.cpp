@@ -33,6 +33,7 @@ int run_sweep(const JobRequest& request) {
   int failed = 0, worst = 0;
   std::vector<RunSummary> runs;
   ParentSignals signals;
+  signals.keep();
   for (size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
     log_info("run " + std::to_string(i + 1) + " of " +

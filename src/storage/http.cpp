@@ -152,6 +152,8 @@ HttpResponse http_exchange(const HttpRequest& request,
   const bool cut_error_page = answer.too_long && status >= 300;
   if (answer.too_long && !cut_error_page)
     return {0, "more bytes than asked for", {}, true};
+  if (rc == CURLE_OUT_OF_MEMORY)  // how libcurl refuses a line of 100 KB too
+    return {0, "a header of the answer is too long, or memory ran out", {}};
   if (rc != CURLE_OK && !cut_error_page)
     return {0, text[0] != '\0' ? text : curl_easy_strerror(rc), {}};
   // libcurl takes "HTTP/2 0" for an answer.

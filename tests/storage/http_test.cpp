@@ -157,6 +157,15 @@ TEST_CASE("an answer may begin with a line that continues none") {
   }
 }
 
+TEST_CASE("a header of megabytes is a failure with its reason") {
+  const Server server("HTTP/1.1 200 OK\r\nX: " + std::string(3'000'000, 'x') +
+                      "\r\nContent-Length: 2\r\n\r\nok");
+  std::vector<std::byte> body;
+  const HttpResponse response = http_exchange(request_to(server), body);
+  CHECK(response.status == 0);
+  CHECK(response.failure.find("header") != std::string::npos);
+}
+
 TEST_CASE("a status that is none is a failure with a reason") {
   const Server server("HTTP/2 0\r\nConnection: close\r\n\r\n");
   std::vector<std::byte> body;

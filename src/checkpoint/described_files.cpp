@@ -22,6 +22,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/whole_number.hpp"
+#include "chexnet/core/write_hint.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
@@ -164,7 +165,8 @@ void replace_described_file(const fs::path& checkpoint, const std::string& name,
     std::error_code ignored;
     fs::remove(next, ignored);
     refused(checkpoint / name, e.code(),
-            "the checkpoint is as it was; free space and resume");
+            "the checkpoint is as it was; " +
+                write_hint(e.code().value(), "--out"));
   } catch (...) {
     std::error_code ignored;
     fs::remove(next, ignored);

@@ -10,6 +10,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/write_hint.hpp"
 #include "described_files.hpp"
 
 namespace chexnet {
@@ -154,7 +155,8 @@ void CheckpointStore::save(
       std::error_code ignored;
       fs::remove_all(partial, ignored);
       refused(final_folder, e.code(),
-              "the earlier checkpoints are untouched; free space and resume");
+              "the earlier checkpoints are untouched; " +
+                  write_hint(e.code().value(), "--out"));
     } catch (...) {
       std::error_code ignored;
       fs::remove_all(partial, ignored);

@@ -15,6 +15,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/write_hint.hpp"
 #include "chexnet/data/pack.hpp"
 #include "pack_layout.hpp"
 
@@ -45,11 +46,8 @@ std::string head_text(std::string_view magic, const std::string& json) {
 [[noreturn]] void write_failed(const std::string& path, int error) {
   throw CheckpointError(
       "[pack] " + path + ": cannot be written: " + std::strerror(error) +
-      ". Hint: " +
-      (error == ENOSPC || error == EDQUOT
-           ? "free space there or choose another --out; the pack goes on where "
-             "it stopped when started again"
-           : "check the folder and its permissions"));
+      ". Hint: " + write_hint(error, "--out") +
+      "; the pack goes on where it stopped when started again");
 }
 
 void write_at(int fd, const std::string& path, uint64_t offset,

@@ -17,6 +17,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/write_hint.hpp"
 #include "chexnet/data/stage.hpp"
 
 namespace chexnet {
@@ -218,8 +219,7 @@ void fetch_run(Store& store, const std::string& place, const fs::path& folder,
   } catch (const fs::filesystem_error& e) {
     throw CheckpointError("[run] " + folder.string() + ": " +
                           e.code().message() +
-                          ". Hint: free space there, or let TMPDIR name "
-                          "another folder");
+                          ". Hint: " + write_hint(e.code().value(), "TMPDIR"));
   }
 }
 

@@ -20,6 +20,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/write_hint.hpp"
 #include "chexnet/run/remote_lock.hpp"
 #include "chexnet/run/remote_run.hpp"
 #include "mirrored_files.hpp"
@@ -79,8 +80,7 @@ void RunMirror::take_place(const Tick& tick) {
   } catch (const fs::filesystem_error& e) {
     throw CheckpointError("[run] " + folder_.string() + ": " +
                           e.code().message() +
-                          ". Hint: free space there, or let TMPDIR name "
-                          "another folder");
+                          ". Hint: " + write_hint(e.code().value(), "TMPDIR"));
   }
   store_.abort_uploads(at_);
   if (has_run_) read_sent_checkpoints(tick);

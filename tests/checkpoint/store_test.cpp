@@ -119,6 +119,9 @@ TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
   CHECK(store.recover_newest()->filename() == "step-00000001");
   CHECK(std::distance(fs::directory_iterator(folder / "c"), {}) ==
         2);  // the checkpoint and its link
+  fs::rename(folder / "c", folder / "elsewhere");
+  const std::string moved = error_of<CheckpointError>([&] { save(store, 3); });
+  CHECK(moved.find("a folder of this path is missing") != std::string::npos);
 }
 
 TEST_CASE(

@@ -1,10 +1,12 @@
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
@@ -134,6 +136,21 @@ TEST_CASE("a full disk is reported with what to do") {
   const std::string other =
       error_of<CheckpointError>([&] { of_key.write("x"); });
   CHECK(other.ends_with("write elsewhere with run.prometheus"));
+}
+
+TEST_CASE("a file beyond ulimit -f is reported with what to do") {
+  const ScratchFolder folder;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit small{.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // as the program does
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const std::string text = error_of<CheckpointError>(
+      [&] { write_atomically(folder / "a", std::string(2000, 'x')); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(text.find("File too large") != std::string::npos);
+  CHECK(text.find("(ulimit -f)") != std::string::npos);
 }
 
 TEST_CASE("sizes and times are written for people") {

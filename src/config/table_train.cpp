@@ -202,10 +202,11 @@ std::vector<ConfigOption> step_options() {
       },
       {
           MEMBER(train.convolutions),
-          .help = "3x3 convolutions of our own engine: auto (Winograd's "
-                  "algorithm where it is faster) or direct (the plain sum, "
-                  "which rounds less). Either gives the same bits for any "
-                  "number of threads",
+          .help =
+              "3x3 convolutions of our own engine: auto (Winograd's "
+              "algorithm where it is faster) or direct (the plain sum, "
+              "which rounds less in fp32). Either gives the same bits for any "
+              "number of threads",
       },
   };
 }

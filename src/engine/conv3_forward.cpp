@@ -14,14 +14,15 @@
 //
 // The panel of a whole image stays in L2, and each input pixel is normalized
 // once. Winograd reads the map itself, and normalizes what it reads: F(2x2,3x3)
-// in training, because F(4x4,3x3) would round more, this in scoring.
+// in training, because F(4x4,3x3) would round more, this in scoring, and in
+// bf16, where maps are rounded a thousand times as much.
 namespace chexnet {
 
 template <class S>
 Conv3Forward<S>::Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape)
     : shape_(shape),
-      kernels_(build.training ? build.kernels.winograd2
-                              : build.kernels.winograd4),
+      kernels_(build.training && sizeof(S) > 2 ? build.kernels.winograd2
+                                               : build.kernels.winograd4),
       packed_(build.keep_packed(packed_elements())) {
   for (int tap = 0; tap < 9; ++tap)
     add_block_offsets(offsets_, shape.in / kBlock / shape.pair,

@@ -46,8 +46,9 @@ struct Conv3Shape {
   // its sides.
   void clear_border(Panel<A> panel, const PaddedImage& shape, int blocks) const;
 
-  int in, out, pair, stride;
-  bool winograd;
+  int in, out, stride;
+  bool winograd;  // with products of the accumulator's type
+  int pair;       // channels (or pixels) in a unit of direct convolutions
   MapShape input, output;
   PaddedImage padded, padded_output;
   int group, groups;  // images of a group; groups of a batch

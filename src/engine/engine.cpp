@@ -28,7 +28,7 @@ class NetworkEngine final : public Engine {
                 int threads, ThreadPool* thread_pool, Arena* arena)
       : options_(options),
         build_{kernels<S>(options.instruction_set), parameters, threads,
-               options.training, options.winograd && sizeof(S) != 2},
+               options.training, options.winograd},
         thread_pool_(thread_pool),
         arena_(arena) {
     build_.moment = 1;

@@ -28,8 +28,7 @@ class Engine {
     int batch = 1, size = 224, findings = 14;  // images, pixels, outputs
     Arithmetic arithmetic = Arithmetic::kFp32;
     bool training = true;  // batch statistics, and memory for backward
-    bool winograd =
-        true;  // 3x3 convolutions by Winograd where it is faster (fp32)
+    bool winograd = true;  // 3x3 convolutions by Winograd where it is faster
     Communicator* sync_batchnorm =
         nullptr;  // ranks that share batch statistics
     std::vector<double> mean = {0.485, 0.456, 0.406},

@@ -175,13 +175,13 @@ struct NextTile {
   Panel<Accumulator<S>> panel;
 };
 
-// 3x3 by Winograd, not for bf16 pairs, a chunk of at most kWinogradTiles tiles
-// (winograd_tile) at a time. All forms have (side + 2)^2 frequencies,
-// winograd_step apart.
+// 3x3 by Winograd, a chunk of at most kWinogradTiles tiles (winograd_tile) at a
+// time. All forms have (side + 2)^2 frequencies, winograd_step apart, and are
+// of the accumulator's type: bf16 is only how maps are stored.
 template <class S>
 struct WinogradKernels {
   using A = Accumulator<S>;
-  int side = 0;  // 0: the set has none
+  int side = 0;  // of a tile of outputs
   int frequencies() const { return (side + 2) * (side + 2); }
 
   // V[frequency][channels / 16][tile][16] of a map; without scale it is read as

@@ -23,7 +23,7 @@ Kernels<S> make_kernels(const char* name) {
   using B = PointwiseBack<S, Pair>;
   using C = Conv3<S, Pair>;
   using F = Stem<S, Pair>;
-  Kernels<S> k{};  // what a set lacks stays null
+  Kernels<S> k{};
   k.name = name;
   k.pair = Pair ? 2 : 1;
   k.fma_loop = fma_loop<Accumulator<S>, Pair>;
@@ -39,14 +39,12 @@ Kernels<S> make_kernels(const char* name) {
   k.conv3_band = C::band;
   k.conv3_band_back = C::band_back;
   k.conv3_weight_gradient = C::weight_gradient;
-  if constexpr (!Pair) {
-    k.winograd2 = winograd_kernels<S, 2>();
-    k.winograd4 = winograd_kernels<S, 4>();
-    using W = Winograd<S, 4>;
-    k.winograd4.gradient = W::gradient;
-    k.winograd4.multiply_back = W::multiply_back;
-    k.winograd4.weight_gradient = W::weight_gradient;
-  }
+  k.winograd2 = winograd_kernels<S, 2>();
+  k.winograd4 = winograd_kernels<S, 4>();
+  using W = Winograd<S, 4>;
+  k.winograd4.gradient = W::gradient;
+  k.winograd4.multiply_back = W::multiply_back;
+  k.winograd4.weight_gradient = W::weight_gradient;
   k.stem_row = F::conv_row;
   k.stem_pool_row = F::pool_row;
   k.stem_scatter_row = F::scatter_row;

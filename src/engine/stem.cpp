@@ -1,19 +1,25 @@
 #include "stem.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 
 #include "chexnet/comm/half.hpp"
 
-// A padded image has two values per pixel, gray and 1, and a border of 3 pixels
-// of zeros:
+// A padded image has gray - 128 inside and a border of 3 pixels of zeros. Two
+// rows lie side by side, two pixels of each at a time:
 //
-//     0 0 | 0 0 | 0 0 | g 1 | g 1 | g 1 | ... | 0 0 | 0 0 | 0 0
+//     row 0: 0 0   row 1: 0 0   row 0: 0 g   row 1: 0 g   row 0: g g   ...
 //
-// The convolution of three normalized channels is one over these two values
-// (kernels/stem.hpp): a row of a 7 x 7 window is 14 values side by side, padded
-// to a block of 16. Outputs of stride 2 begin 4 values apart. Forward in bf16
-// pairs a pixel is one unit, (gray - 128, 1).
+// so the 7 x 7 window of an output, read as 8 x 8 with zeros for weights, is
+// four blocks of 16 values, `row_` apart, and outputs of stride 2 begin 4
+// values apart. In bf16 pairs a unit is the two pixels of a row.
+//
+// What is added is the same for all outputs whose taps are all inside; along
+// the borders it differs. An output has a place in its row and one in its
+// column: which taps of the kernel are inside the image. There are five (seven
+// taps, two outputs at the beginning and at most two at the end), fewer or
+// others for tiny images.
 //
 // Forward, the convolution's output is kept, then normalized and pooled in a
 // second pass, because the statistics need the whole batch. The pool notes
@@ -24,9 +30,13 @@ namespace chexnet {
 namespace {
 
 constexpr int kKernel = 7, kBorder = 3;
-constexpr int kValues = 2;                  // of a pixel
-constexpr double kMiddle = 128;             // what pairs take from gray
-constexpr int kWeights = kKernel * kBlock;  // of one output, padded
+constexpr double kMiddle = 128;                 // what is taken from gray
+constexpr int kWeights = kStemBlocks * kBlock;  // of one output, padded
+
+// Of the tap in row y and column x of the kernel, in an output's kWeights.
+constexpr int position(int y, int x) {
+  return y / 2 * kBlock + x / 2 * 4 + y % 2 * 2 + x % 2;
+}
 
 }  // namespace
 
@@ -42,7 +52,9 @@ Normalization normalization_of(const std::vector<double>& mean,
 template <class S>
 struct Stem<S>::Space {
   A* packed = nullptr;
-  A* weights = nullptr;  // [part][64][7][16]
+  A* constants = nullptr;    // [place in y][place in x][64]
+  A* weights = nullptr;      // [part][64][4][16]
+  double* inside = nullptr;  // [part][place in y][place in x][64]
   PartSums sums;
   A* threads = nullptr;
   S* maps = nullptr;  // of each thread, the convolution's output of an image
@@ -58,12 +70,19 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution,
     : input_{images, size, size},
       conv_(input_.halved()),
       pooled_(conv_.halved()),
-      row_(size + 2 * kBorder + 1),  // a window is read to 8 pixels
+      row_(int64_t{4} * (conv_.width + kBorder)),
       gain_{},
       offset_{},
       statistics_(build, kChannels),
       norm_(build, norm, kChannels) {
   assert(images > 0 && size > 0);
+  for (int o = 0; o < conv_.width; ++o) {
+    const int begin = 2 * o - kBorder;  // of the window, in the image
+    const Taps taps{std::max(0, -begin), std::min(kKernel, size - begin)};
+    const auto found = std::ranges::find(taps_, taps);
+    place_.push_back(static_cast<uint8_t>(found - taps_.begin()));
+    if (found == taps_.end()) taps_.push_back(taps);
+  }
   for (size_t c = 0; c < 3; ++c) {
     assert(normalization.std[c] > 0);
     gain_[c] = 1 / (255.0 * normalization.std[c]);
@@ -80,10 +99,9 @@ Stem<S>::Stem(Build<S>& build, const std::string& convolution,
   build.need_workspace(space(nullptr, build.threads).bytes);
 }
 
-// `pixel`: elements of one.
 template <class S>
-int64_t Stem<S>::padded_elements(int pixel) const {
-  return row_ * pixel * (input_.height + 2 * kBorder) + kBlock;
+int64_t Stem<S>::padded_elements() const {
+  return row_ * (conv_.height + kBorder) + kBlock;
 }
 
 template <class S>
@@ -92,10 +110,12 @@ auto Stem<S>::space(std::byte* region, int threads) const -> Space {
   Space s;
   const int parts = std::min(input_.images, kForwardParts);
   s.packed = allocator.take<A>(int64_t{kChannels} * kWeights);
+  s.constants = allocator.take<A>(places());
   s.weights = allocator.take<A>(int64_t{kChannels} * kWeights * parts);
+  s.inside = allocator.take<double>(places() * parts);
   s.sums = {allocator.take<double>(PartSums::size(parts, kChannels)), parts,
             kChannels};
-  s.image = (padded_elements(kValues) + kBlock - 1) / kBlock * kBlock;
+  s.image = (padded_elements() + kBlock - 1) / kBlock * kBlock;
   s.panel = int64_t{kChannels} * conv_.width;
   s.threads = allocator.take<A>(s.thread() * threads);
   if (raw_ < 0) s.maps = allocator.take<S>(image_elements() * threads);
@@ -105,62 +125,83 @@ auto Stem<S>::space(std::byte* region, int threads) const -> Space {
 
 template <class S>
 void Stem<S>::pad(const uint8_t* image, A* to) const {
-  std::fill_n(to, padded_elements(kValues), A(0));
+  std::fill_n(to, padded_elements(), A(0));
   for (int y = 0; y < input_.height; ++y) {
-    A* row = to + ((y + kBorder) * row_ + kBorder) * kValues;
+    A* row = to + (y + kBorder) / 2 * row_ + (y + kBorder) % 2 * 2;
     const uint8_t* from = image + static_cast<int64_t>(y) * input_.width;
-    for (int64_t x = 0; x < input_.width; ++x) {
-      row[2 * x] = static_cast<A>(from[x]);
-      row[2 * x + 1] = 1;
+    for (int x = 0; x < input_.width; ++x) {
+      const int at = x + kBorder;
+      row[at / 2 * 4 + at % 2] =
+          static_cast<A>(from[x]) - static_cast<A>(kMiddle);
     }
   }
 }
 
 template <class S>
 void Stem<S>::pad_pairs(const uint8_t* image, A* to) const {
-  std::fill_n(to, padded_elements(1), A(0));
+  std::fill_n(to, padded_elements() / 2, A(0));
   if constexpr (sizeof(A) == sizeof(uint32_t)) {
-    constexpr auto kInside = std::bit_cast<uint32_t>(1.0F);  // high half
+    // Of eight bits, so the lower half of the float is zero.
+    const auto half = [](uint8_t gray) {
+      return std::bit_cast<uint32_t>(static_cast<float>(gray) -
+                                     static_cast<float>(kMiddle)) >>
+             16;
+    };
+    const int width = input_.width;
     for (int y = 0; y < input_.height; ++y) {
-      A* row = to + (y + kBorder) * row_ + kBorder;
-      const uint8_t* from = image + static_cast<int64_t>(y) * input_.width;
-      for (int64_t x = 0; x < input_.width; ++x) {
-        // Of eight bits, so the lower half of the float is zero.
-        const float gray = static_cast<float>(from[x]) - float{kMiddle};
-        row[x] =
-            std::bit_cast<float>(std::bit_cast<uint32_t>(gray) >> 16 | kInside);
+      A* row = to + (y + kBorder) / 2 * (row_ / 2) + (y + kBorder) % 2;
+      const uint8_t* from = image + static_cast<int64_t>(y) * width;
+      // Pixel 0 is in column 3, the second of a pair.
+      row[2] = std::bit_cast<float>(half(from[0]) << 16);
+      for (int x = 1; x < width; x += 2) {
+        const uint32_t second = x + 1 < width ? half(from[x + 1]) : 0;
+        row[(x + kBorder) / 2 * 2] =
+            std::bit_cast<float>(half(from[x]) | second << 16);
       }
     }
   }
 }
 
-// [64 / 32][7][a row's units][32]
+// [64 / 32][4][a block's units][32]
 template <class S>
-void Stem<S>::pack(int pair, A* to) const {
-  const int units = kBlock / pair;
-  for (int o = 0; o < kChannels; ++o)
+void Stem<S>::pack(int pair, const Space& space) const {
+  for (int o = 0; o < kChannels; ++o) {
+    double gray[kWeights] = {}, inside[kKernel][kKernel];
     for (int y = 0; y < kKernel; ++y)
-      for (int x = 0; x < kBlock / kValues; ++x) {
-        double gray = 0, inside = 0;
-        for (size_t c = 0; x < kKernel && c < 3; ++c) {
-          const double w =
-              weight_[((o * 3 + static_cast<int>(c)) * kKernel + y) * kKernel +
-                      x];
-          gray += gain_[c] * w;
-          inside += offset_[c] * w;
+      for (int x = 0; x < kKernel; ++x) {
+        double offset = 0, gain = 0;
+        for (int c = 0; c < 3; ++c) {
+          const double w = weight_[((o * 3 + c) * kKernel + y) * kKernel + x];
+          gain += gain_[static_cast<size_t>(c)] * w;
+          offset += offset_[static_cast<size_t>(c)] * w;
         }
-        A* at = to +
-                ((o / kOutputs * kKernel + y) * units + kValues / pair * x) *
-                    kOutputs +
-                o % kOutputs;
-        if (pair == 1) {
-          at[0] = static_cast<A>(gray);
-          at[kOutputs] = static_cast<A>(inside);
-        } else if constexpr (sizeof(A) == sizeof(uint32_t)) {
-          at[0] = bf16_pair(static_cast<float>(gray),
-                            static_cast<float>(inside + kMiddle * gray));
-        }
+        gray[position(y, x)] = gain;
+        inside[y][x] = offset + kMiddle * gain;
       }
+    A* at = space.packed + int64_t{o} / kOutputs * kOutputs * kWeights / pair +
+            o % kOutputs;
+    for (int i = 0; i < kWeights; i += pair, at += kOutputs)
+      if (pair == 1)
+        *at = static_cast<A>(gray[i]);
+      else if constexpr (sizeof(A) == sizeof(uint32_t))
+        *at = bf16_pair(static_cast<float>(gray[i]),
+                        static_cast<float>(gray[i + 1]));
+    pack_constants(o, inside, space.constants);
+  }
+}
+
+template <class S>
+void Stem<S>::pack_constants(int output, const double (&inside)[7][7],
+                             A* constants) const {
+  for (size_t i = 0; i < taps_.size(); ++i)
+    for (size_t j = 0; j < taps_.size(); ++j) {
+      double sum = 0;
+      for (int y = taps_[i].first; y < taps_[i].last; ++y)
+        for (int x = taps_[j].first; x < taps_[j].last; ++x)
+          sum += inside[y][x];
+      constants[(i * taps_.size() + j) * kChannels +
+                static_cast<size_t>(output)] = static_cast<A>(sum);
+    }
 }
 
 template <class S>
@@ -174,14 +215,15 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
           sizeof(S));
   const Space space = this->space(run.workspace, run.thread_pool.size());
   const int pair = run.kernels.pair;
-  pack(pair, space.packed);
+  pack(pair, space);
   const Cut cut{input_.images, space.sums.parts};
-  const int64_t row = row_ * kValues / pair;
+  const int64_t row = row_ / pair;
   // `map`: the convolution's output of an image.
   const auto convolve = [&](S* map, int y, const A* padded, Moments moments) {
-    run.kernels.stem_row(padded + row * 2 * y, row, conv_.width, space.packed,
-                         kChannels, map + int64_t{y} * conv_.width * kChannels,
-                         moments);
+    run.kernels.stem_row(padded + row * y, row, conv_.width, space.packed,
+                         kChannels,
+                         {space.constants + first_place(y), place_.data()},
+                         map + int64_t{y} * conv_.width * kChannels, moments);
   };
   const auto pool = [&](int64_t i, const S* map, int y, uint8_t* chosen,
                         Moments moments) {
@@ -253,8 +295,7 @@ void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
   const S* raw = run.template buffer<S>(raw_);
   const uint8_t* chosen = run.template buffer<uint8_t>(chosen_);
   const Cut cut{input_.images, space.sums.parts};
-  const int64_t in_pooled = int64_t{pooled_.height} * pooled_.width,
-                row = row_ * kValues;
+  const int64_t in_pooled = int64_t{pooled_.height} * pooled_.width;
   // Each row of the gradient behind the pool is made twice, first for
   // BatchNorm's sums, then for the weights: cheaper than keeping a map four
   // times the size of the pooled one.
@@ -283,13 +324,16 @@ void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
     A* padded = space.threads + thread * space.thread();
     const Panel<A> panel{padded + space.image, conv_.width};
     A* weights = space.weights + int64_t{part} * kChannels * kWeights;
+    double* inside = space.inside + part * places();
     std::fill_n(weights, kChannels * kWeights, A(0));
+    std::fill_n(inside, places(), 0.0);
     for (int64_t i = cut.begin(part); i < cut.end(part); ++i) {
       pad(images + i * input_.height * input_.width, padded);
       for (int y = 0; y < conv_.height; ++y) {
         run.kernels.stem_gradient_row(panel, scatter(i, y, panel), a, b, c,
-                                      conv_.width);
-        run.kernels.stem_weight_gradient_row(panel, padded + row * 2 * y, row,
+                                      conv_.width, place_.data(),
+                                      inside + first_place(y));
+        run.kernels.stem_weight_gradient_row(panel, padded + row_ * y, row_,
                                              conv_.width, kChannels, weights);
       }
     }
@@ -297,26 +341,38 @@ void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
   write_gradient(run, space);
 }
 
-// Back to three channels: dW_c = gain_c * dw(gray) + offset_c * dw(inside).
+// Back to three channels: dW_c = gain_c * dw(gray) + offset_c * dw(inside),
+// dw(inside) being the sum of dy where the tap is inside.
 template <class S>
 void Stem<S>::write_gradient(const Run<S>& run, const Space& space) const {
+  for (int p = 1; p < space.sums.parts; ++p) {
+    for (int64_t i = 0; i < places(); ++i)
+      space.inside[i] += space.inside[p * places() + i];
+  }
+  const auto dw_inside = [&](int o, int y, int x) {
+    double sum = 0;
+    for (size_t i = 0; i < taps_.size(); ++i)
+      for (size_t j = 0; j < taps_.size(); ++j)
+        if (y >= taps_[i].first && y < taps_[i].last && x >= taps_[j].first &&
+            x < taps_[j].last)
+          sum += space.inside[(i * taps_.size() + j) * kChannels +
+                              static_cast<size_t>(o)];
+    return sum;
+  };
   for (int o = 0; o < kChannels; ++o)
     for (int y = 0; y < kKernel; ++y)
       for (int x = 0; x < kKernel; ++x) {
-        double gray = 0, inside = 0;
-        for (int p = 0; p < space.sums.parts; ++p) {
-          const A* w = space.weights + int64_t{p} * kChannels * kWeights +
-                       o * kWeights + y * kBlock + 2 * x;
-          gray += w[0];
-          inside += w[1];
-        }
-        for (size_t c = 0; c < 3; ++c) {
-          A& to = gradient_[((o * 3 + static_cast<int>(c)) * kKernel + y) *
-                                kKernel +
-                            x];
+        const double inside = dw_inside(o, y, x);
+        double gray = kMiddle * inside;
+        for (int p = 0; p < space.sums.parts; ++p)
+          gray += space.weights[(int64_t{p} * kChannels + o) * kWeights +
+                                position(y, x)];
+        for (int c = 0; c < 3; ++c) {
+          A& to = gradient_[((o * 3 + c) * kKernel + y) * kKernel + x];
           to = static_cast<A>(
               (run.micro_batch.first() ? 0.0 : static_cast<double>(to)) +
-              gain_[c] * gray + offset_[c] * inside);
+              gain_[static_cast<size_t>(c)] * gray +
+              offset_[static_cast<size_t>(c)] * inside);
         }
       }
   run.micro_batch.written(end_);

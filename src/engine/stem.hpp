@@ -1,6 +1,6 @@
 // 7x7 convolution of stride 2 on the gray image, BatchNorm, ReLU, 3x3 max-pool
 // of stride 2: the first layers of both families. See kernels/stem.hpp for how
-// three channels become two.
+// three channels become one.
 #pragma once
 
 #include <array>
@@ -38,17 +38,34 @@ class Stem {
  private:
   struct Space;
   Space space(std::byte* region, int threads) const;
-  int64_t padded_elements(int pixel) const;
+  int64_t padded_elements() const;
+  int64_t places() const {  // of the two axes, times the channels
+    return static_cast<int64_t>(taps_.size() * taps_.size()) * kChannels;
+  }
+  int64_t first_place(int y) const {  // of a row, times the channels
+    return int64_t{place_[static_cast<size_t>(y)]} *
+           static_cast<int64_t>(taps_.size()) * kChannels;
+  }
   int64_t image_elements() const {  // of the convolution's output
     return int64_t{conv_.height} * conv_.width * kChannels;
   }
   void pad(const uint8_t* image, A* to) const;
   void pad_pairs(const uint8_t* image, A* to) const;
-  void pack(int pair, A* to) const;
+  void pack(int pair, const Space& space) const;
+  void pack_constants(int output, const double (&inside)[7][7],
+                      A* constants) const;
   void write_gradient(const Run<S>& run, const Space& space) const;
 
   MapShape input_, conv_, pooled_;
-  int64_t row_;  // pixels between two rows of the padded image
+  int64_t row_;  // values between two pairs of rows of the padded image
+  // Along one axis (images are square): the taps inside the image, of each
+  // place that an output can have; and the places of all outputs.
+  struct Taps {
+    int first, last;
+    bool operator==(const Taps&) const = default;
+  };
+  std::vector<Taps> taps_;
+  std::vector<uint8_t> place_;
   std::array<double, 3> gain_, offset_;
   ChannelStatistics<S> statistics_;
   Norm<S> norm_;

@@ -212,6 +212,16 @@ struct WinogradKernels {
                           NextRows next, NextRows also_next) = nullptr;
 };
 
+// A 7x7 window of the stem is read as 8x8: so many blocks of 16 values.
+inline constexpr int kStemBlocks = 4;
+// What is added to the outputs of a row, by their pixel's place:
+// values[place[x]][outputs].
+template <class A>
+struct StemConstants {
+  const A* values = nullptr;
+  const uint8_t* place = nullptr;
+};
+
 template <class S>
 struct Kernels {
   using A = Accumulator<S>;
@@ -294,10 +304,12 @@ struct Kernels {
   WinogradKernels<S> winograd2, winograd4;  // F(2x2,3x3), F(4x4,3x3)
 
   // --- stem and classifier head (src/engine/kernels/stem.hpp). Maps begin at
-  // the image's first pixel. A padded image has two values a pixel: of `pitch`
-  // and `corner` in stem_row, one unit when `pair` is 2.
+  // the image's first pixel. A padded image is of values, or of pairs when
+  // `pair` is 2, and so are `corner` and `pitch` of stem_row. Weights are
+  // [outputs / 32][kStemBlocks][16 values][32].
   void (*stem_row)(const A* corner, int64_t pitch, int width, const A* weights,
-                   int outputs, S* out, Moments moments);
+                   int outputs, const StemConstants<A>& constants, S* out,
+                   Moments moments);
   void (*stem_pool_row)(const FeatureMap<S>& map, int height, int width,
                         int pooled_y, S* out, int64_t out_pitch,
                         uint8_t* chosen, Moments moments);
@@ -310,8 +322,11 @@ struct Kernels {
   void (*stem_sums_row)(Panel<A> panel, const FeatureMap<S>& map, const A* mean,
                         int width, double* sum, double* product);
   // ReLU and BatchNorm's gradient of such a row, in place: a * d + b * x + c.
+  // Its sums over the pixels of each place are added to sums[place][channels].
   void (*stem_gradient_row)(Panel<A> panel, const FeatureMap<S>& map,
-                            const A* a, const A* b, const A* c, int width);
+                            const A* a, const A* b, const A* c, int width,
+                            const uint8_t* place, double* sums);
+  // w[outputs][kStemBlocks][16] += dy x windows
   void (*stem_weight_gradient_row)(Panel<A> dy, const A* corner, int64_t pitch,
                                    int width, int outputs, A* w);
   // Residual connections: out = relu(main + other) before their own relus, of

@@ -2,12 +2,11 @@
 // max-pool of stride 2; and the last: BN+ReLU+mean over the map. Sums and
 // weights of the stem are in the accumulator's type for every storage type.
 //
-// A padded image holds two values a pixel, (gray, 1 inside the image): the
-// three normalized channels are a_c * gray + b_c inside and 0 outside, so the
-// 3-channel convolution is one over these two with weights sum a_c w_c and sum
-// b_c w_c. One row of the kernel is 7 x 2 values, padded to a block of 16 whose
-// last two weights are zero. As a bf16 pair they are one unit: (gray - 128, 1),
-// both exact, so only weights are rounded.
+// The three normalized channels are a_c * gray + b_c inside the image and 0
+// outside, so their convolution is one over gray with weights sum a_c w_c, and
+// a constant: the sum of b_c w_c over the taps that are inside. Gray is taken
+// less 128, which is exact in every type; 128 times the weights joins the
+// constant. src/engine/stem.cpp has the padded image and the constants.
 #pragma once
 
 #include "pointwise_back.hpp"
@@ -23,18 +22,30 @@ struct Stem {
 
   // `corner`, `pitch`: units of a padded image, pairs when `Pair`.
   static void conv_row(const A* corner, int64_t pitch, int width,
-                       const A* weights, int outputs, S* out, Moments moments) {
+                       const A* weights, int outputs,
+                       const StemConstants<A>& constants, S* out,
+                       Moments moments) {
     constexpr int kUnits = Pair ? 2 : 1;  // values in a unit
     constexpr int kRow = kBlock / kUnits, kBetween = kStep / kUnits;
     alignas(64) A group[kGroup * kOutputs];
-    int64_t offsets[7];
-    for (int k = 0; k < 7; ++k) offsets[k] = k * pitch;
+    int64_t offsets[kStemBlocks];
+    for (int k = 0; k < kStemBlocks; ++k) offsets[k] = k * pitch;
     for (int o = 0; o < outputs; o += kOutputs)
       for (int x = 0; x < width; x += kGroup) {
         const int n = std::min(kGroup, width - x);
-        multiply_group<A, Pair, kBetween, kRow>(corner + x * kBetween, offsets,
-                                                7, weights + o * 7 * kRow, n,
-                                                group);
+        for (int i = 0; i < n; ++i)
+          prefetch_for_writing(out + (x + i) * outputs + o);
+        multiply_group<A, Pair, kBetween, kRow>(
+            corner + x * kBetween, offsets, kStemBlocks,
+            weights + o * kStemBlocks * kRow, n, group);
+        for (int i = 0; i < n; ++i) {
+          const A* constant =
+              constants.values + constants.place[x + i] * outputs + o;
+          for (int c = 0; c < kOutputs; c += L) {
+            A* at = group + i * kOutputs + c;
+            store(at, load(at) + load(constant + c));
+          }
+        }
         store_group(group, n, out + x * outputs + o, outputs, moments.from(o));
       }
   }
@@ -128,35 +139,44 @@ struct Stem {
     }
   }
   static void gradient_row(Panel<A> panel, const FeatureMap<S>& map, const A* a,
-                           const A* b, const A* constant, int width) {
+                           const A* b, const A* constant, int width,
+                           const uint8_t* place, double* sums) {
     for (int c = 0; c < map.channels; c += L) {
       const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
       const Vec<A> va = load(a + c), vb = load(b + c), vc = load(constant + c);
+      Vec<A> sum = {};
       for (int x = 0; x < width; ++x) {
         const Vec<A> value = load(map.x + x * map.pitch + c);
         const Vec<A> open =
             gated(value * scale + shift, get_by_channels(panel, x, c));
-        put_by_channels<S, false>(panel, x, c, open * va + (value * vb + vc));
+        const Vec<A> d = open * va + (value * vb + vc);
+        put_by_channels<S, false>(panel, x, c, d);
+        sum += d;
+        if (x + 1 == width || place[x + 1] != place[x]) {
+          add_wide(sums + place[x] * map.channels + c, sum);
+          sum = Vec<A>{};
+        }
       }
     }
   }
 
-  // w[o][7][16] += sum over a row of dy[x][o] * image[2x ..][16]
-  static constexpr int kRows = kVectorBytes == 64 ? 4 : 1;
+  // w[o][blocks][16] += sum over a row of dy[x][o] * image[2x ..][16]
+  static constexpr int kRows = kVectorBytes == 64 ? 4 : 2;
   static __attribute__((noinline)) void gradient_tile(
       const A* __restrict dy, const A* __restrict corner, int64_t pitch,
       int width, A* __restrict w) {
-    Vec<A> sum[kRows][7];
+    Vec<A> sum[kRows][kStemBlocks];
 #pragma GCC unroll 4
     for (int o = 0; o < kRows; ++o)
-#pragma GCC unroll 7
-      for (int k = 0; k < 7; ++k) sum[o][k] = load(w + (o * 7 + k) * kBlock);
+#pragma GCC unroll 4
+      for (int k = 0; k < kStemBlocks; ++k)
+        sum[o][k] = load(w + (o * kStemBlocks + k) * kBlock);
     for (int x = 0; x < width; ++x) {
       Vec<A> d[kRows];
 #pragma GCC unroll 4
       for (int o = 0; o < kRows; ++o) d[o] = splat(dy[x * kBlock + o]);
-#pragma GCC unroll 7
-      for (int k = 0; k < 7; ++k) {
+#pragma GCC unroll 4
+      for (int k = 0; k < kStemBlocks; ++k) {
         const Vec<A> v = load(corner + k * pitch + x * kStep);
 #pragma GCC unroll 4
         for (int o = 0; o < kRows; ++o) sum[o][k] = d[o] * v + sum[o][k];
@@ -164,15 +184,17 @@ struct Stem {
     }
 #pragma GCC unroll 4
     for (int o = 0; o < kRows; ++o)
-#pragma GCC unroll 7
-      for (int k = 0; k < 7; ++k) store(w + (o * 7 + k) * kBlock, sum[o][k]);
+#pragma GCC unroll 4
+      for (int k = 0; k < kStemBlocks; ++k)
+        store(w + (o * kStemBlocks + k) * kBlock, sum[o][k]);
   }
   static void weight_gradient_row(Panel<A> dy, const A* corner, int64_t pitch,
                                   int width, int outputs, A* w) {
     for (int o = 0; o < outputs; o += kRows)
       for (int lane = 0; lane < kBlock; lane += L)
         gradient_tile(dy.units + (o / kBlock) * dy.rows * kBlock + o % kBlock,
-                      corner + lane, pitch, width, w + o * 7 * kBlock + lane);
+                      corner + lane, pitch, width,
+                      w + o * kStemBlocks * kBlock + lane);
   }
 
   static void residual(const FeatureMap<S>& main, const FeatureMap<S>& other,

@@ -26,10 +26,12 @@ void append(Words& command, const Words& words) {
 
 void add_open_mpi_options(const SelfLaunch& launch, Words& command) {
   const RankLayout& layout = launch.layout;
-  // Its banners about ranks that ended would stand behind what the program
-  // said. Open MPI 5 knows no -q; it takes this and says them all the same.
-  append(command, {"--mca", "orte_execute_quiet", "1"});
   if (layout.hosts == 1 && launch.hostfile.empty() && launch.hosts.empty()) {
+    // Its banners about ranks that ended would stand behind what the program
+    // said. (Open MPI 5 knows no -q, takes this, and says them all the same.)
+    // Between hosts they alone may name the lost one, and the parent speaks
+    // last.
+    append(command, {"--mca", "orte_execute_quiet", "1"});
     append(command, {"--map-by", "socket"});
   } else {
     if (!launch.hostfile.empty())

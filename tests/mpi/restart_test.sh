@@ -76,7 +76,7 @@ refused_by_rank=$(mpi 1 train "$small" --out "$scratch/dry" --dry-run 2>&1); rc=
 check "a rank prints no command (exit $rc)" bash -c "[ $rc = 2 ] && [ ! -e '$scratch/dry' ] && grep -q 'is a rank already' <<<'$(grep -m1 error <<<"$refused_by_rank" | tr -d "'")'"
 
 printf 'node-of-others slots=1\n' >"$scratch/single"
-check "a host file with one other host for one rank is used" bash -c "'$program' train '$small' --hostfile '$scratch/single' --dry-run | grep -q '^mpirun --mca orte_execute_quiet 1 --hostfile $scratch/single .* -np 1 '"
+check "a host file with one other host for one rank is used" bash -c "'$program' train '$small' --hostfile '$scratch/single' --dry-run | grep -q '^mpirun --hostfile $scratch/single .* -np 1 '"
 printf 'node-of-others slots=2\n' >"$scratch/other"
 check "a host file with one other host is given to mpirun" bash -c "'$program' train '$small' --hostfile '$scratch/other' --dry-run | grep -q -- '--hostfile $scratch/other'"
 printf 'node-of-others slots=2\nnode-of-nobody slots=2\n' >"$scratch/others"

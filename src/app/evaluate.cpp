@@ -14,6 +14,7 @@
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/checkpoint/store.hpp"
+#include "chexnet/comm/shared_work.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -174,9 +175,19 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   Communicator& comm = world.comm();
   const Device device = choose_device(config.launch, comm);
   const bool is_split = options.manifests.empty();
-  const TestSet set =
-      is_split ? load_split(config, options.split, card.findings, comm)
-               : load_tables(config, options.manifests, card.findings, comm);
+  const auto stopped = [&] {
+    if (comm.rank() == 0) log_info("stopped on request; nothing was written");
+    return static_cast<int>(ExitCode::kRequeue);
+  };
+  TestSet set;
+  try {
+    set = is_split ? load_split(config, options.split, card.findings, comm,
+                                stop_requested)
+                   : load_tables(config, options.manifests, card.findings, comm,
+                                 stop_requested);
+  } catch (const WorkStopped&) {
+    return stopped();
+  }
   check_eval_batch(config, set.split, comm, device.where.is_cpu());
   const Manifest& manifest = set.dataset.manifest;
   Network network(network_spec(config.model.arch),
@@ -206,10 +217,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
   if (prediction && boxes)
     localization = localize(context, set.split, *boxes, options.boxes,
                             {prediction->predictions, rules}, stop_requested);
-  if (!prediction || (boxes && !localization)) {
-    if (comm.rank() == 0) log_info("stopped on request; nothing was written");
-    return static_cast<int>(ExitCode::kRequeue);
-  }
+  if (!prediction || (boxes && !localization)) return stopped();
   if (comm.rank() == 0) {
     log_info("model " + file.string());
     if (!options.out.empty())

@@ -30,6 +30,7 @@
 #include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/launcher_codes.hpp"
 #include "chexnet/launch/restart_policy.hpp"
+#include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/watch/postmortem.hpp"
@@ -44,6 +45,11 @@ constexpr double kTimeAfterPostmortem_s = 8;
 constexpr double kLateOutput_s = 4;
 constexpr int kSignalBase =
     128;  // exit codes of commands that a signal ended, less the signal
+
+// Asked while no rank of this start runs: who else has the folder writes it.
+bool is_used_by_another(const ParentTask& task) {
+  return run_is_locked(task.run_folder).value_or(false);
+}
 
 // The launcher ended and no rank could say why.
 PostMortemNote launcher_note(const std::string& started, int exit_code,
@@ -62,7 +68,8 @@ PostMortemNote launcher_note(const std::string& started, int exit_code,
   report.checkpoint = last_checkpoint(task.run_folder);
   report.resume = task.resume_command;
   std::error_code error;
-  if (std::filesystem::exists(task.run_folder, error)) {
+  if (std::filesystem::exists(task.run_folder, error) &&
+      !is_used_by_another(task)) {
     try {
       write_postmortem(task.run_folder, report);
     } catch (const Error& e) {
@@ -122,7 +129,7 @@ bool is_launchers_own(int code, const ParentTask& task) {
 
 // For status and the alerts, which else call such a run aborted.
 void record_stop(const ParentTask& task, const std::string& reason) {
-  if (task.run_folder.empty()) return;
+  if (task.run_folder.empty() || is_used_by_another(task)) return;
   try {
     write_stop_event(task.run_folder, reason);
   } catch (const std::exception& e) {
@@ -148,7 +155,9 @@ void explain_late_start(const ParentTask& task, const std::string& what) {
   log_error("[launch] " + what +
             ". Hint: do the hosts reach each other (launch.network, a "
             "firewall)? Else raise launch.timeout_s");
-  if (task.run_folder.empty() || read_postmortem(task.run_folder)) return;
+  if (task.run_folder.empty() || read_postmortem(task.run_folder) ||
+      is_used_by_another(task))
+    return;
   PostMortem report;
   report.time = utc_time();
   report.cause = "start";
@@ -178,7 +187,8 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
   ParentSignals signals;
   signals.keep();
   for (int starts = 1;; ++starts) {
-    if (!task.run_folder.empty()) put_postmortem_aside(task.run_folder);
+    if (!task.run_folder.empty() && !is_used_by_another(task))
+      put_postmortem_aside(task.run_folder);
     double explained_s = 0;
     bool never_started = false;
     LaunchDeadline start(launch, task, timeout_s);

@@ -1,12 +1,13 @@
 #include "chexnet/checkpoint/store.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <cstdio>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "chexnet/checkpoint/checkpoint_name.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
@@ -27,16 +28,8 @@ namespace {
 //   last -> step-00000007            mended by recover_newest()
 //   older folders removed            done at the next save
 //
-// So step-N/ without a dot is whole unless the disk or a person changed it,
+// So step-N/ is whole unless the disk or a person changed it,
 // which the checksums of its state.json tell.
-
-std::string step_name(int64_t step) {
-  assert(step >= 0);  // names sort as steps do
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "step-%08lld",
-                static_cast<long long>(step));
-  return text.data();
-}
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -48,16 +41,14 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-bool is_checkpoint(const std::string& name) {
-  return name.starts_with("step-") && name.find('.') == std::string::npos;
-}
-
 std::vector<fs::path> steps_newest_first(const fs::path& folder) {
-  std::vector<fs::path> steps;
+  std::map<int64_t, fs::path, std::greater<>> steps;
   for (const auto& name : names_in(folder))
-    if (is_checkpoint(name)) steps.push_back(folder / name);
-  std::ranges::sort(steps, std::greater<>());
-  return steps;
+    if (const auto step = checkpoint_step(name))
+      steps.emplace(*step, folder / name);
+  std::vector<fs::path> paths;
+  for (auto& [step, path] : steps) paths.push_back(std::move(path));
+  return paths;
 }
 
 void move_aside(const fs::path& path) {
@@ -133,7 +124,7 @@ std::string CheckpointStore::state_between(const std::string& before,
 void CheckpointStore::save(
     int64_t step, const std::string& state,
     const std::function<void(const fs::path&)>& write_files) {
-  const std::string name = step_name(step);
+  const std::string name = checkpoint_name(step);
   const fs::path final_folder = folder_ / name,
                  partial = folder_ / ("." + name + ".tmp");
   if (is_there(final_folder) && !problem(final_folder).empty())
@@ -169,7 +160,7 @@ void CheckpointStore::save(
 }
 
 void CheckpointStore::replace_state(int64_t step, const std::string& state) {
-  const fs::path folder = folder_ / step_name(step);
+  const fs::path folder = folder_ / checkpoint_name(step);
   write_atomically(folder / "state.json",
                    with_files_of(state, read_state(folder)));
   changed_();
@@ -178,18 +169,18 @@ void CheckpointStore::replace_state(int64_t step, const std::string& state) {
 void CheckpointStore::replace_file(
     int64_t step, const std::string& name,
     const std::function<void(const fs::path&)>& write) {
-  replace_described_file(folder_ / step_name(step), name, write);
+  replace_described_file(folder_ / checkpoint_name(step), name, write);
   changed_();
 }
 
 void CheckpointStore::mark_best(int64_t step) {
-  point("best", step_name(step));
+  point("best", checkpoint_name(step));
   remove_old();
   changed_();
 }
 
 bool CheckpointStore::has_whole(int64_t step) const {
-  const fs::path folder = folder_ / step_name(step);
+  const fs::path folder = folder_ / checkpoint_name(step);
   return is_there(folder) && problem(folder).empty();
 }
 
@@ -243,8 +234,9 @@ std::optional<fs::path> CheckpointStore::recover_newest() {
     log_warning("[checkpoint] " + step.string() + ": " + wrong);
     broken.push_back(step);
   }
+  // Also those that were moved aside.
   const auto is_step = [](const std::string& name) {
-    return name.starts_with("step-");
+    return checkpoint_step(name.substr(0, name.find('.'))).has_value();
   };
   const auto count = std::ranges::count_if(names, is_step);
   if (count == 0) return std::nullopt;

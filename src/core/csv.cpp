@@ -9,12 +9,13 @@
 #include <cmath>
 #include <utility>
 
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 
-CsvReader::CsvReader(std::string_view text, char separator)
-    : rest_(text), separator_(separator) {
+CsvReader::CsvReader(std::string_view text, std::string name, char separator)
+    : rest_(text), name_(std::move(name)), separator_(separator) {
   if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
 }
 
@@ -37,7 +38,13 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
     if (!rest_.empty() && rest_.front() == '"') {
       rest_.remove_prefix(1);
       std::string value;
-      while (!rest_.empty()) {
+      const int opened = line_;
+      for (;;) {
+        if (rest_.empty())
+          throw DataError("[table] " + name_ + ":" + std::to_string(opened) +
+                          ": a cell begins with a quote that is not closed, so "
+                          "all behind it would belong to that cell. Hint: "
+                          "close or remove the quote");
         const char c = rest_.front();
         rest_.remove_prefix(1);
         if (c == '\n') ++line_;

@@ -38,7 +38,7 @@ std::vector<FindingBox> read_boxes(const std::string& path,
   if (const auto line = line_not_utf8(text); line > 0)
     fail(path, static_cast<int>(line), "the text is not UTF-8",
          "is this a list of boxes?");
-  CsvReader csv(text, separator_of(text));
+  CsvReader csv(text, path, separator_of(text));
   std::vector<std::string_view> fields;
   if (!csv.next(fields) || !is_header(fields))
     fail(path, 1, "this is no list of boxes",

@@ -113,7 +113,7 @@ Layout layout_of(const std::vector<std::string_view>& fields,
 void read_columns(const std::string& text, const TableFile& file, bool may_lack,
                   RowChoice& choice, Manifest& m) {
   const bool chexpert = file.format == ManifestFormat::kChexpert;
-  CsvReader csv(text, separator_of(text));
+  CsvReader csv(text, m.path, separator_of(text));
   std::vector<std::string_view> fields;
   Table table{m.path};
   if (!csv.next(fields))

@@ -26,7 +26,7 @@ float either(float a, float b) {
 FindingNames::FindingNames(const std::string& path, const S3Config& s3) {
   if (path.empty()) return;
   const std::string text = table_text(path, s3);
-  CsvReader csv(text, separator_of(text));
+  CsvReader csv(text, path, separator_of(text));
   std::vector<std::string_view> fields;
   const auto fail = [&](const std::string& what) {
     throw DataError("[manifest] " + path + ":" + std::to_string(csv.line()) +

@@ -13,7 +13,7 @@ namespace chexnet {
 void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
               Manifest& m) {
   m.findings = nih_findings();
-  CsvReader csv(text, separator_of(text));
+  CsvReader csv(text, m.path, separator_of(text));
   std::vector<std::string_view> fields;
   Table table{m.path};
   if (!csv.next(fields))

@@ -1,8 +1,6 @@
 // Nothing in a header is believed before it is checked: sizes against bounds,
 // names and table against their checksums, each read in pieces, so no number in
-// a damaged file becomes an allocation. Pixels are checked when they are first
-// touched; `verified_` remembers it, and two threads that check the same image
-// do no harm.
+// a damaged file becomes an allocation. Pixels are checked each time.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -145,7 +143,6 @@ PackReader::PackReader(std::string path, Store& store)
     throw bad(path_, "its table is damaged");
   table_.resize(head.images);
   std::memcpy(table_.data(), bytes.data(), bytes.size());
-  verified_ = std::make_unique<std::atomic<bool>[]>(head.images);
   if (!is_s3(path_)) map_ = map_pack(path_, layout.size);
 }
 
@@ -160,25 +157,20 @@ std::span<const std::byte> PackReader::pixels(
                     "again and write the "
                     "pack anew");
   std::span<const std::byte> pixels;
-  bool check = true;
   if (map_) {
     pixels = map_->bytes().subspan(data_offset_ + image * stride_, stride_);
-    check = !verified_[image].load(std::memory_order_relaxed);
   } else {
     store_.read(path_, data_offset_ + image * stride_, stride_, scratch,
                 options);
     pixels = scratch;
   }
-  if (check) {
-    if (pixels.size() != stride_ ||
-        crc32c(pixels) != table_[image].pixels_crc32c)
-      throw DataError("[pack] " + path_ + ": image " + std::to_string(image) +
-                      " (" + printable(shape_.names[image]) + ") at byte " +
-                      std::to_string(data_offset_ + image * stride_) +
-                      ": its checksum is wrong. Hint: the file is damaged; "
-                      "write the pack again");
-    verified_[image].store(true, std::memory_order_relaxed);
-  }
+  // Each time: somebody may write the file anew while a run uses it.
+  if (pixels.size() != stride_ || crc32c(pixels) != table_[image].pixels_crc32c)
+    throw DataError("[pack] " + path_ + ": image " + std::to_string(image) +
+                    " (" + printable(shape_.names[image]) + ") at byte " +
+                    std::to_string(data_offset_ + image * stride_) +
+                    ": its checksum is wrong. Hint: the file is damaged, or "
+                    "was written again while in use; write the pack again");
   return pixels;
 }
 

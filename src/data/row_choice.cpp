@@ -71,7 +71,7 @@ std::vector<std::string> excluded_names(const std::string& path,
   if (text.find('\0') != std::string::npos) refuse(1, "is no UTF-8 text");
   std::vector<std::string> names;
   size_t line = 0;
-  CsvReader csv(text);
+  CsvReader csv(text, path);
   for (std::vector<std::string_view> fields; csv.next(fields);) {
     line = csv.line();
     const std::string name(trimmed(fields[0]));

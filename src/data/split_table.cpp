@@ -34,7 +34,7 @@ void write_splits_csv(const fs::path& path, const std::string& table) {
 
 std::vector<SplitRow> read_splits_csv(const std::filesystem::path& path) {
   const std::string text = read_text(path);
-  CsvReader csv(text);
+  CsvReader csv(text, path.string());
   std::vector<std::string_view> fields;
   const std::vector<std::string_view> header = {"image", "patient", "split"};
   if (!csv.next(fields) || fields != header)

@@ -185,8 +185,9 @@ ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
   using Work = std::function<void(WorkProgress&)>;
   // What is local on one node may be remote on another, so all take part.
   const bool leads = comm.world().local_rank == 0 && !wanted.empty();
-  share_work(comm, {"staging the data", options.timeout_s},
-             leads ? Work(copy) : Work());
+  if (!share_work(comm, {"staging the data", options.timeout_s, options.stop},
+                  leads ? Work(copy) : Work()))
+    throw WorkStopped();
   if (const Refusal first = first_refusal(comm, refusal);
       first.code != ExitCode::kDone) {
     if (!automatic && first.code == ExitCode::kData)

@@ -33,7 +33,7 @@ void add_cells(const Manifest& manifest, const Manifest::Table& table,
                size_t end, const std::string& column,
                std::vector<std::string>& cells) {
   const std::string text = table_text(table.path, manifest.s3);
-  CsvReader csv(text, separator_of(text));
+  CsvReader csv(text, table.path, separator_of(text));
   std::vector<std::string_view> fields;
   csv.next(fields);
   const size_t wanted = find_column(fields, column, table.path);

@@ -54,7 +54,9 @@ class TableReader {
  public:
   TableReader(const std::string& path, const std::string& text,
               const Manifest* manifest)
-      : path_(path), manifest_(manifest), csv_(text, separator_of(text)) {}
+      : path_(path),
+        manifest_(manifest),
+        csv_(text, path, separator_of(text)) {}
 
   Predictions read() {
     read_header();

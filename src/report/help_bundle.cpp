@@ -62,7 +62,7 @@ void hide_part(const std::string& part, Redaction& redaction) {
 void hide_split(const fs::path& file, Redaction& redaction) {
   if (!fs::exists(file)) return;
   const std::string text = read_text(file);
-  CsvReader csv(text);
+  CsvReader csv(text, file.string());
   std::vector<std::string_view> fields;
   csv.next(fields);
   std::unordered_set<std::string> parts;

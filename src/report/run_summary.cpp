@@ -12,6 +12,7 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/waiting_run.hpp"
 #include "chexnet/watch/postmortem.hpp"
 
@@ -78,6 +79,11 @@ std::vector<fs::path> find_runs(
   }
   if (error == std::errc::permission_denied) is_there(folder / ".");
   std::ranges::sort(runs);
+  if (runs.empty() && run_is_locked(folder).value_or(false))
+    throw CheckpointError(
+        "[status] " + folder.string() +
+        ": a run is starting here, and still looks for its data. Hint: ask "
+        "again in a while");
   if (runs.empty())
     throw CheckpointError(
         "[status] " + folder.string() +

@@ -1,9 +1,9 @@
 // Rank 0 works first and alone: a fault is told once, and a file system sees
 // one scan of its folders instead of one per rank. The others then read the
-// same tables (page cache, same bytes) but take the places of images as text
-// from rank 0. Both stages may take any time; share_work watches that somebody
-// makes progress, because the ranks that wait would run into a collective's
-// deadline.
+// same tables but take the places of images as text from rank 0. That the
+// tables are the same on each host is checked. Both stages may take any time;
+// share_work watches that somebody makes progress, because the ranks that wait
+// would run into a collective's deadline.
 #include "chexnet/run/dataset.hpp"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <set>
 
 #include "chexnet/comm/shared_work.hpp"
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -21,6 +22,7 @@
 #include "chexnet/data/stage.hpp"
 #include "chexnet/data/table_text.hpp"
 #include "chexnet/eval/predictions.hpp"
+#include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
 namespace {
@@ -53,8 +55,25 @@ void leave_out_missing(const ImageIndex& index, const Wanted& wanted,
       dataset.missing[split->name] = missing;
 }
 
+template <class T>
+std::string_view bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()),
+          values.size() * sizeof(T)};
+}
+
+// All that was read of tables and lists, and decides what is computed.
+std::string sum_of(const Manifest& m, const Splits& splits) {
+  std::string sums = m.sha256 + m.finding_names_sha256;
+  for (const auto* values : {&m.labels, &m.scored, &m.sample_weights})
+    sums += sha256_hex(bytes_of(*values));
+  for (const Split* split : {&splits.train, &splits.val, &splits.test})
+    sums += split->sha256 + sha256_hex(bytes_of(split->rows));
+  return sha256_hex(sums);
+}
+
 // `read` gives manifest and splits, on every rank the same.
 Dataset load(const Config& all, Communicator& comm,
+             const std::function<bool()>& stop,
              const std::function<Dataset()>& read,
              const std::function<Wanted(Splits&)>& wanted_of) {
   const DataConfig& config = all.data;
@@ -80,14 +99,19 @@ Dataset load(const Config& all, Communicator& comm,
   };
   using Work = std::function<void(WorkProgress&)>;
   const bool first = comm.rank() == 0;
-  share_work(comm, {"finding the images", timeout_s},
-             first ? Work(find) : Work());
+  if (!share_work(comm, {"finding the images", timeout_s, stop},
+                  first ? Work(find) : Work()))
+    throw WorkStopped();
   if (comm.size() > 1) {
     places = broadcast_text(comm, std::move(places));
-    share_work(comm, {"reading the table", timeout_s},
-               first ? Work() : Work(follow));
+    if (!share_work(comm, {"reading the table", timeout_s, stop},
+                    first ? Work() : Work(follow)))
+      throw WorkStopped();
+    check_equal_on_ranks(comm, dataset.manifest.path,
+                         sum_of(dataset.manifest, dataset.splits));
   }
-  index = staged(std::move(index), {config.stage, timeout_s}, *stores, comm);
+  index =
+      staged(std::move(index), {config.stage, timeout_s, stop}, *stores, comm);
   dataset.stores = std::move(stores);
   dataset.images =
       std::make_unique<ImageSource>(std::move(index), *dataset.stores);
@@ -112,7 +136,7 @@ void keep_present_columns(std::vector<std::string>& columns,
   for (const auto& table : tables) {
     const std::string text = table_text(table, s3);
     std::vector<std::string_view> fields;
-    CsvReader(text, separator_of(text)).next(fields);
+    CsvReader(text, table, separator_of(text)).next(fields);
     for (const auto field : fields) header.emplace(trimmed(field));
   }
   std::vector<std::string> present;
@@ -139,7 +163,8 @@ void match(Manifest& manifest, const Config& config,
 
 }  // namespace
 
-Dataset load_dataset(const Config& config, Communicator& comm) {
+Dataset load_dataset(const Config& config, Communicator& comm,
+                     const std::function<bool()>& stop) {
   const auto read = [&] {
     Dataset dataset;
     dataset.manifest = read_manifest(config.data, config.eval);
@@ -151,12 +176,12 @@ Dataset load_dataset(const Config& config, Communicator& comm) {
     dataset.splits = make_splits(dataset.manifest, config.data);
     return dataset;
   };
-  return load(config, comm, read, all_of);
+  return load(config, comm, stop, read, all_of);
 }
 
 TestSet load_split(const Config& config, const std::string& split,
-                   const std::vector<std::string>& findings,
-                   Communicator& comm) {
+                   const std::vector<std::string>& findings, Communicator& comm,
+                   const std::function<bool()>& stop) {
   TestSet set;
   const auto read = [&] {
     Dataset dataset;
@@ -175,7 +200,7 @@ TestSet load_split(const Config& config, const std::string& split,
     std::erase_if(asked, [&](const Split* s) { return s->name != split; });
     return asked;
   };
-  set.dataset = load(config, comm, read, wanted);
+  set.dataset = load(config, comm, stop, read, wanted);
   set.split = set.dataset.splits.named(split);
   return set;
 }
@@ -183,7 +208,7 @@ TestSet load_split(const Config& config, const std::string& split,
 TestSet load_tables(const Config& config,
                     const std::vector<std::string>& tables,
                     const std::vector<std::string>& findings,
-                    Communicator& comm) {
+                    Communicator& comm, const std::function<bool()>& stop) {
   TestSet set;
   std::string name;
   for (const auto& table : tables)
@@ -200,9 +225,24 @@ TestSet load_tables(const Config& config,
     dataset.splits = all_as_test(dataset.manifest, name);
     return dataset;
   };
-  set.dataset = load(config, comm, read, all_of);
+  set.dataset = load(config, comm, stop, read, all_of);
   set.split = set.dataset.splits.test;
   return set;
+}
+
+void check_equal_on_ranks(Communicator& comm, const std::string& what,
+                          const std::string& sum) {
+  const auto all = gather_text(comm, sum + host_name());
+  const auto other = std::ranges::find_if(all, [&](const std::string& text) {
+    return text.compare(0, sum.size(), all[0], 0, sum.size()) != 0;
+  });
+  if (other == all.end()) return;
+  throw DataError("[data] rank " + std::to_string(other - all.begin()) +
+                  " on " + other->substr(sum.size()) +
+                  " has read something else than rank 0 on " +
+                  all[0].substr(sum.size()) + ": " + what +
+                  " or a list of the config. Hint: is it one file, on storage "
+                  "that the hosts share?");
 }
 
 size_t Dataset::missing_of(const std::string& split) const {

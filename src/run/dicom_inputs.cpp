@@ -33,7 +33,7 @@ bool ends_like(const std::string& path,
 
 void read_outcomes(const fs::path& table, const fs::path& set, Outcomes& all) {
   const std::string text = read_text(table);
-  CsvReader csv(text);
+  CsvReader csv(text, table.string());
   std::vector<std::string_view> fields;
   csv.next(fields);  // the heading
   while (csv.next(fields)) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "chexnet/checkpoint/checkpoint_name.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
@@ -79,17 +80,13 @@ std::map<std::string, std::string> records_in(const fs::path& folder) {
   return found;
 }
 
-bool is_checkpoint(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.starts_with("step-") && name.find('.') == std::string::npos;
-}
-
 std::map<std::string, std::string> link_checkpoints(const fs::path& from,
                                                     const fs::path& to) {
   std::map<std::string, std::string> links;
   fs::create_directories(to);
   for (const auto& step : fs::directory_iterator(from)) {
-    if (!is_checkpoint(step.path()) || step.is_symlink()) continue;
+    if (!checkpoint_step(step.path().filename().string()) || step.is_symlink())
+      continue;
     const fs::path copy = to / step.path().filename();
     fs::create_directory(copy);
     for (const auto& file : fs::directory_iterator(step.path()))

@@ -20,8 +20,6 @@ void move_aside(const std::filesystem::path& folder);
 std::map<std::string, std::string> records_in(
     const std::filesystem::path& folder);
 
-// step-00001234, without what stands beside such folders.
-bool is_checkpoint(const std::filesystem::path& path);
 // All checkpoints of one moment in `to`, by links to their files. Returns where
 // `last` and `best` lead.
 std::map<std::string, std::string> link_checkpoints(

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chexnet/checkpoint/checkpoint_name.hpp"
 #include "chexnet/checkpoint/store.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -38,11 +39,6 @@ bool is_plain_path(std::string_view path) {
   return path.find('\0') == std::string_view::npos;
 }
 
-bool is_step(std::string_view name) {
-  return name.starts_with("step-") && name.size() > 5 &&
-         name.find_first_not_of("0123456789", 5) == std::string_view::npos;
-}
-
 // What a run at a place consists of, by names below it.
 struct Contents {
   std::map<std::string, StoredFile> records;
@@ -65,7 +61,7 @@ Contents contents_of(Store& store, const std::string& place, const Tick& tick) {
     const size_t slash = inner.find('/');
     if (slash == std::string::npos || inner.find('/', slash + 1) != inner.npos)
       continue;
-    if (is_step(inner.substr(0, slash)))
+    if (checkpoint_step(inner.substr(0, slash)))
       found.steps[inner.substr(0, slash)][inner.substr(slash + 1)] = file;
   }
   return found;
@@ -98,7 +94,7 @@ std::string pointed(Store& store, const std::string& place, const char* link) {
   }
   const std::string name(reinterpret_cast<const char*>(text.data()),
                          text.size());
-  return is_step(name) ? name : std::string();
+  return checkpoint_step(name) ? name : std::string();
 }
 
 // Empty when it came whole, else what is wrong.

@@ -221,15 +221,7 @@ void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
     const auto before = load_config({path_ / "config.yaml"}, {});
     batch_ = before.train.batch.value_or(0);
     has_seen_data_ = has_same_places(before.data, config.data);
-    const auto conflicts = resume_conflicts(before, config);
-    if (!conflicts.empty()) {
-      std::string text;
-      for (const auto& line : conflicts) text += "\n  " + line;
-      throw ConfigError(
-          "[run] " + path_.string() +
-          ": the config differs from the run's:" + text +
-          "\nHint: resume with the old values, or start a new run with --out");
-    }
+    refuse_another_config(before, config, path_.string(), "run");
   }
   has_seen_data_ |= restarted;
   put_postmortem_aside(path_);
@@ -242,6 +234,18 @@ void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
                           ": cannot be removed: " + error.message() +
                           ". Hint: remove it; it asks each run in this folder "
                           "to stop");
+}
+
+void refuse_another_config(const Config& before, const Config& now,
+                           const std::string& place, const std::string& whose) {
+  const auto conflicts = resume_conflicts(before, now);
+  if (conflicts.empty()) return;
+  std::string text;
+  for (const auto& line : conflicts) text += "\n  " + line;
+  throw ConfigError(
+      "[run] " + place + ": the config differs from the " + whose +
+      "'s:" + text +
+      "\nHint: resume with the old values, or start a new run with --out");
 }
 
 void RunFolder::claim(const Config& config) const {

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "chexnet/checkpoint/checkpoint_name.hpp"
 #include "chexnet/checkpoint/store.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -97,7 +98,7 @@ void RunMirror::read_sent_checkpoints(const Tick& tick) {
   }
   for (const auto& file : found) {
     const fs::path step = fs::path(file.path).parent_path().filename();
-    if (!is_checkpoint(step)) continue;
+    if (!checkpoint_step(step.string())) continue;
     std::string& state = sent_steps_[step.string()];
     if (file.path.ends_with(end)) state = store_.read_versioned(file.path).text;
   }

@@ -31,9 +31,7 @@ std::string epochs_text(double epochs) {
   return fixed(epochs, epochs == std::floor(epochs) ? 0 : 2);
 }
 
-void warn_of_another_schedule(const TrainState& state, const Config& config,
-                              const std::string& origin) {
-  const double before = load_config_text(origin, state.config, {}).train.epochs;
+void warn_of_another_schedule(const Config& config, double before) {
   if (config.train.schedule != ScheduleKind::kCosine ||
       before == config.train.epochs)
     return;
@@ -140,7 +138,10 @@ TrainState start_state(const Config& config, RunFolder& folder,
       const std::string scored_now = state.validation_sha256;
       state = TrainState::from_json(
           CheckpointStore::read_state(*folder.checkpoint()), place);
-      warn_of_another_schedule(state, config, place);
+      const Config before = load_config_text(place, state.config, {});
+      // Of another run: config.yaml is beside it, and has no checksum.
+      refuse_another_config(before, config, place, "checkpoint");
+      warn_of_another_schedule(config, before.train.epochs);
       check_validation(state, scored_now, dataset);
       follow_best(state, folder.store());
       text = state.to_json();

@@ -16,6 +16,7 @@
 #include <cassert>
 #include <utility>
 
+#include "chexnet/comm/shared_work.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -36,6 +37,7 @@
 #include "chexnet/run/run_folder.hpp"
 #include "chexnet/run/schedule.hpp"
 #include "chexnet/run/split_check.hpp"
+#include "chexnet/run/stop_request.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/final_evaluation.hpp"
@@ -100,11 +102,13 @@ class RecordedBy {
 
 // What a run has read before and cannot find now went away with its storage,
 // and may come back. Others than the rank that looked hold an Error with its
-// code.
-Dataset load_data(const Config& config, const RunFolder& folder,
-                  Communicator& comm) {
+// code. Nothing where the ranks are asked to stop.
+std::optional<Dataset> load_data(const Config& config, const RunFolder& folder,
+                                 Communicator& comm, StopRequest& stop) {
   try {
-    return load_dataset(config, comm);
+    return load_dataset(config, comm, [&] { return stop.asked(0); });
+  } catch (const WorkStopped&) {
+    return std::nullopt;
   } catch (const Error& e) {
     if (e.code() != ExitCode::kAbsent || !folder.has_seen_data()) throw;
     throw OutageError(
@@ -248,7 +252,7 @@ void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
 
 // The run on data that were read: from its network to its report.
 TrainOutcome train_on(const RunContext& run, RunFolder& folder,
-                      Profiler& profiler, TrainState state) {
+                      StopRequest& stop, Profiler& profiler, TrainState state) {
   const Config& config = run.config;
   const RunDecisions decisions = decide(run, folder);
   check_batchnorm_values(config, decisions.batch, run.comm.size());
@@ -269,8 +273,6 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
   const TrainingContext training{run, decisions, folder, profiler};
   const std::string engine = take_state(training, step, state);
 
-  const bool first_rank = run.comm.rank() == 0;
-  StopRequest stop(config, folder, first_rank);
   const auto looked_at = check_splits(config, run.dataset, run.comm,
                                       {.looked_at = state.looked_at,
                                        .threads = run.device.cores,
@@ -285,7 +287,7 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
   const Rows settings =
       settings_table(training, weights_text(state, folder), engine);
   std::unique_ptr<MetricsLog> metrics;
-  if (first_rank) metrics = begin_records(training, state, settings);
+  if (run.comm.rank() == 0) metrics = begin_records(training, state, settings);
   log_info("host and cores: " + run.device.description + "\n" +
            placement_table(run.device.placements));
   return train_and_score({training, metrics.get(), stop}, step, state,
@@ -330,19 +332,24 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   const Watchdog watchdog(*comm, profiler,
                           {config.launch.timeout_s, folder.path(),
                            request.resume_command, device.gpu.name});
-  const Dataset dataset = load_data(config, folder, *comm);
-  require_training_images(dataset.splits);
-  const TrainState state = start_state(config, folder, dataset, *comm);
-  check_inputs(config, dataset, *comm);
+  StopRequest stop(config, folder, comm->rank() == 0);
+  const auto dataset = load_data(config, folder, *comm, stop);
+  if (!dataset) {
+    folder.finish(*comm, false);
+    return {.code = stop.stopped_before_training()};
+  }
+  require_training_images(dataset->splits);
+  const TrainState state = start_state(config, folder, *dataset, *comm);
+  check_inputs(config, *dataset, *comm);
 
   const LossWeights weights = loss_weights(
-      config.train.loss_weights, dataset.manifest, dataset.splits.train);
+      config.train.loss_weights, dataset->manifest, dataset->splits.train);
   Network network(network_spec(config.model.arch),
-                  static_cast<int64_t>(dataset.manifest.finding_count()),
+                  static_cast<int64_t>(dataset->manifest.finding_count()),
                   network_options(config, device, *comm));
   TrainOutcome outcome =
-      train_on({config, *comm, device, dataset, network, weights}, folder,
-               profiler, state);
+      train_on({config, *comm, device, *dataset, network, weights}, folder,
+               stop, profiler, state);
   folder.finish(*comm, outcome.code == ExitCode::kDone);
   outcome.run_folder =
       is_s3(config.run.dir) ? config.run.dir : folder.path().string();

@@ -23,6 +23,7 @@
 #include <cmath>
 #include <utility>
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -121,6 +122,10 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
 
 ExitCode TrainingLoop::run() {
   const auto rows = training_rows(parts_.config, parts_.dataset);
+  if (const auto& file = parts_.config.train.order_file; !file.empty())
+    check_equal_on_ranks(parts_.comm, file,
+                         sha256_hex({reinterpret_cast<const char*>(rows.data()),
+                                     rows.size() * sizeof(rows[0])}));
   images_ = rows.size();
   total_steps_ =
       total_steps(parts_.config.train, parts_.decisions.batch, images_);

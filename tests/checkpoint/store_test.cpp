@@ -105,6 +105,20 @@ TEST_CASE("a broken checkpoint is moved aside and the one before is used") {
   CHECK(store.recover_newest()->filename() == "step-00000004");
 }
 
+TEST_CASE("what a person keeps beside the checkpoints is left alone") {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "c", 1);
+  save(store, 99'999'999);
+  for (const char* name : {"step-00000001-good", "step-backup", "step-7"})
+    fs::copy(folder / "c/step-99999999", folder / "c" / name,
+             fs::copy_options::recursive);
+  save(store, 100'000'000);
+  CHECK(store.recover_newest()->filename() == "step-100000000");
+  CHECK_FALSE(fs::exists(folder / "c/step-99999999"));
+  for (const char* name : {"step-00000001-good", "step-backup", "step-7"})
+    CHECK(fs::exists(folder / "c" / name / "data"));
+}
+
 TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
   const ScratchFolder folder;
   CheckpointStore store(folder / "c", 1);

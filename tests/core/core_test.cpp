@@ -50,7 +50,8 @@ TEST_CASE("CSV fields are split as RFC 4180 says") {
   CsvReader csv(
       "\xEF\xBB\xBF"
       "a,b,c\r\n\n\"x, y\",\"say \"\"no\"\"\",\n\"two\nlines\",1,2\n"
-      "last");
+      "last",
+      "t.csv");
   std::vector<std::string_view> fields;
   REQUIRE(csv.next(fields));
   CHECK(fields == std::vector<std::string_view>{"a", "b", "c"});
@@ -80,15 +81,23 @@ TEST_CASE("what separates the columns of a table is seen in its first line") {
     INFO(text);
     CHECK(separator_of(text) == separator);
   }
-  CsvReader csv("a;b\n\"x;y\"\"\";1,5\r\n", ';');
+  CsvReader csv("a;b\n\"x;y\"\"\";1,5\r\n", "t.csv", ';');
   std::vector<std::string_view> fields;
   REQUIRE(csv.next(fields));
   REQUIRE(csv.next(fields));
   CHECK(fields == std::vector<std::string_view>{"x;y\"", "1,5"});
 }
 
+TEST_CASE("a quote that is not closed hides no rows") {
+  CsvReader csv("a,b\n1,\"2\n3,4\n5,6\n", "t.csv");
+  std::vector<std::string_view> fields;
+  REQUIRE(csv.next(fields));
+  const std::string text = error_of<DataError>([&] { csv.next(fields); });
+  CHECK(text.find("t.csv:2: ") != std::string::npos);
+}
+
 TEST_CASE("what follows the quotes of a CSV field is not lost") {
-  CsvReader csv("\"a\"b,c\r\n\"d\" \r\n\"e\"\rf,g\n\"h\"");
+  CsvReader csv("\"a\"b,c\r\n\"d\" \r\n\"e\"\rf,g\n\"h\"", "t.csv");
   std::vector<std::string_view> fields;
   REQUIRE(csv.next(fields));
   CHECK(fields == std::vector<std::string_view>{"ab", "c"});

@@ -11,6 +11,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/file_lock.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/storage/stores.hpp"
 #include "support/catch.hpp"
 #include "support/container_set.hpp"
 #include "support/counting_store.hpp"
@@ -96,6 +97,25 @@ TEST_CASE("an interrupted pack goes on, and does not trust what was torn") {
   CHECK(error_of<CheckpointError>([&] {
           write_pixel_pack(job, c.manifest, source, *comm, [](auto, auto) {});
         }).find("holds other images") != std::string::npos);
+}
+
+TEST_CASE("a pack that is written again while it is read is not believed") {
+  const ScratchFolder folder;
+  const std::string path = folder / "a.pack";
+  fs::copy_file(containers().places["pack"], path);
+  Stores stores;
+  const PackReader pack(path, stores.of(path));
+  std::vector<std::byte> scratch;
+  CHECK(pack.pixels(0, scratch).size() > 0);
+  const auto size = static_cast<size_t>(fs::file_size(path));
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(8192);
+    file << std::string(size - 8192, '\xff');
+  }
+  const auto error = error_of<DataError>([&] { pack.pixels(0, scratch); });
+  CHECK(error.find("image 0") != std::string::npos);
+  CHECK(error.find("written again") != std::string::npos);
 }
 
 TEST_CASE("a pack of another size or resize is refused") {

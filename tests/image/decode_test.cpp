@@ -121,7 +121,7 @@ TEST_CASE(
   const auto xray = xray_folder();
   if (xray.empty()) return;
   const std::string table = read_text(xray / "odd_derived/FILES.csv");
-  CsvReader csv(table);
+  CsvReader csv(table, "FILES.csv");
   std::vector<std::string_view> f;
   csv.next(f);
   int seen = 0;

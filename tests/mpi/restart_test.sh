@@ -66,6 +66,14 @@ check "one rank that crashed starts again and trains to the end (exit $rc)" [ "$
 for _ in $(seq 600); do pgrep -P $job -f -- ' -np 2 ' >/dev/null && break; sleep 0.01; done
 kill -TERM $job; wait $job; rc=$?
 check "TERM while the ranks start: exit 75 (exit $rc)" [ $rc = 75 ]
+# The same in the folder of a run that goes on: here a lock stands for it.
+cp "$scratch/one/metrics.jsonl" "$scratch/before.jsonl"
+flock "$scratch/one/.lock" sleep 600 & holder=$!
+"$program" train "$small" "${quick[@]}" --out "$scratch/one" --resume auto >"$scratch/second.log" 2>&1 & job=$!
+for _ in $(seq 600); do pgrep -P $job -f -- ' -np 2 ' >/dev/null && break; sleep 0.01; done
+kill -TERM $job; wait $job; rc=$?
+kill $holder
+check "a second start that is stopped writes nothing there (exit $rc)" cmp "$scratch/one/metrics.jsonl" "$scratch/before.jsonl"
 gcc -shared -fPIC -o "$scratch/slow_reads.so" tests/support/slow_reads.c -ldl
 SLOW_NAME=.png SLOW_MS=200 LD_PRELOAD=$scratch/slow_reads.so "$program" pack "$small" --out "$scratch/slow.pack" >"$scratch/pack.log" 2>&1 & job=$!
 for _ in $(seq 600); do [ -e "$scratch/slow.pack.partial" ] && break; sleep 0.02; done

@@ -27,6 +27,11 @@ check "no orphan after kill -9 of mpirun" no_process "$scratch/orphans"
 start --out "$scratch/orphans" --resume auto || cat "$scratch/log"
 same "kill -9 of mpirun and resume" "$scratch/orphans"
 
+# A checkpoint of another run, whose config its state.json holds
+start --out "$scratch/foreign" --set run.seed=2 --set train.max_steps=5 || cat "$scratch/log"
+cp -r "$(realpath "$scratch/whole/checkpoints/last")" "$scratch/foreign/checkpoints/"
+refused 2 "the config differs from the checkpoint's" train "$small" "${quick[@]}" --out "$scratch/foreign" --resume auto --set run.seed=2
+
 # SIGUSR1 to mpirun
 start --out "$scratch/usr1" --set run.log_every=5 & job=$!
 wait_for_step "$scratch/usr1" 5

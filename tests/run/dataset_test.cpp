@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
 #include "support/catch.hpp"
 #include "support/phantom_run.hpp"
 #include "support/rank_results.hpp"
@@ -60,6 +61,27 @@ TEST_CASE("images that are missing are refused with how to leave them out") {
   CHECK(error.find("2 of 30 images are missing") != std::string::npos);
   CHECK(error.find("Data_Entry_2017.csv:") != std::string::npos);
   CHECK(error.find("data.missing=skip") != std::string::npos);
+}
+
+TEST_CASE("ranks that read different tables are told which") {
+  const Incomplete set;
+  Config other = set.run.config;
+  const std::string table = read_text(other.data.manifest.path.front());
+  const std::string changed = set.run.folder / "other.csv";
+  write_atomically(
+      changed, table.substr(0, table.find('|')) +
+                   table.substr(table.find_first_of(",\n", table.find('|'))));
+  other.data.manifest.path = {changed};
+  const auto load_on = [&](const Config& of_rank_1) {
+    ThreadWorld(2).run([&](Communicator& comm) {
+      load_dataset(comm.rank() == 1 ? of_rank_1 : set.run.config, comm);
+    });
+  };
+  const auto error = error_of<DataError>([&] { load_on(other); });
+  CHECK(error.find("[data] rank 1 on ") == 0);
+  CHECK(error.find("has read something else than rank 0") !=
+        std::string::npos);
+  CHECK_NOTHROW(load_on(set.run.config));
 }
 
 TEST_CASE("data.missing=skip leaves missing images out on every rank alike") {

@@ -49,4 +49,8 @@ struct SharedWorkOptions {
 bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work);
 
+// For work of several stages: what its callers throw, on all ranks alike, where
+// share_work said false. No error, so no std::exception.
+struct WorkStopped {};
+
 }  // namespace chexnet

@@ -10,16 +10,19 @@ namespace chexnet {
 
 class CsvReader {
  public:
-  explicit CsvReader(std::string_view text, char separator = ',');
+  // `name`: the file's, for errors.
+  CsvReader(std::string_view text, std::string name, char separator = ',');
   // Fills `fields` with the next record (views into the text, or into this
   // object for quoted fields, valid until the next call); false at the end.
-  // Empty lines are skipped.
+  // Empty lines are skipped. DataError where a quote is not closed: all rows
+  // behind it would be one cell.
   bool next(std::vector<std::string_view>& fields);
   // 1-based line of the record that next() returned last.
   int line() const { return record_line_; }
 
  private:
   std::string_view rest_;
+  std::string name_;
   char separator_;
   std::vector<std::string> unquoted_;
   int line_ = 1;

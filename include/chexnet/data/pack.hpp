@@ -58,10 +58,9 @@ class PackReader {
   // Of the first page, which holds the checksums of names and table: another
   // pack has another.
   uint32_t head_crc32c() const { return head_crc32c_; }
-  // [side, side]; in the mapped file, or in `scratch`. The checksum is verified
-  // when an image is first touched (each time where it is read anew). DataError
-  // names path and image: a wrong checksum, or it was damaged when the pack was
-  // written.
+  // [side, side]; in the mapped file, or in `scratch`. The checksum is
+  // verified. DataError names path and image: a wrong checksum, or it was
+  // damaged when the pack was written.
   std::span<const std::byte> pixels(uint64_t image,
                                     std::vector<std::byte>& scratch,
                                     const ReadOptions& options = {}) const;
@@ -74,8 +73,7 @@ class PackReader {
   uint32_t head_crc32c_ = 0;
   uint64_t stride_ = 0, data_offset_ = 0;
   std::vector<PackEntry> table_;
-  std::unique_ptr<const MappedFile> map_;          // null: not mapped
-  std::unique_ptr<std::atomic<bool>[]> verified_;  // [image]
+  std::unique_ptr<const MappedFile> map_;  // null: not mapped
 };
 
 // Writes a pack from any number of processes and threads, each image by one of

@@ -2,6 +2,7 @@
 // per node, when they are on a network: every epoch then reads locally.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
@@ -11,8 +12,9 @@
 namespace chexnet {
 
 struct StageOptions {
-  StageChoice where;       // data.stage
-  double timeout_s = 600;  // without progress
+  StageChoice where;                // data.stage
+  double timeout_s = 600;           // without progress
+  std::function<bool()> stop = {};  // as SharedWorkOptions has it
 };
 
 // The index with the staged copies in place of the originals. Where it is
@@ -22,7 +24,7 @@ struct StageOptions {
 // copies while the others wait as long as it makes progress; a copy of the same
 // content (staged_copy.hpp) whose checksums hold is used again, and one that
 // was begun is continued. DataError (on all ranks) when a named folder has no
-// room or cannot be written.
+// room or cannot be written; WorkStopped.
 ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
                   Communicator& comm);
 

@@ -2,6 +2,7 @@
 // image is.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,10 +27,13 @@ struct Dataset {
 };
 
 // All of a config's splits. Rank 0 reads, checks and scans first, so a fault is
-// reported once; then the others read the same files. AbsentError when an image
-// is missing, or with data.missing=skip all of a split. May take any time;
-// HangError when a rank makes no progress for launch.timeout_s.
-Dataset load_dataset(const Config& config, Communicator& comm);
+// reported once; then the others read the same files. DataError where these
+// differ from host to host; AbsentError when an image is missing, or with
+// data.missing=skip all of a split. May take any time; HangError when a rank
+// makes no progress for launch.timeout_s. `stop` is asked on the main thread of
+// each rank meanwhile; WorkStopped on all ranks once one of them says yes.
+Dataset load_dataset(const Config& config, Communicator& comm,
+                     const std::function<bool()>& stop = {});
 
 // What is scored by a network that knows `findings`: its labels by name of
 // finding.
@@ -44,14 +48,20 @@ struct TestSet {
 // One split of the config's data; only its images must be there. ConfigError:
 // no such split.
 TestSet load_split(const Config& config, const std::string& split,
-                   const std::vector<std::string>& findings,
-                   Communicator& comm);
+                   const std::vector<std::string>& findings, Communicator& comm,
+                   const std::function<bool()>& stop = {});
 // All rows of `tables`, which are read as data.manifest is; no lists. Columns
 // of findings that the config names may be absent.
 TestSet load_tables(const Config& config,
                     const std::vector<std::string>& tables,
                     const std::vector<std::string>& findings,
-                    Communicator& comm);
+                    Communicator& comm, const std::function<bool()>& stop = {});
+
+// DataError, on all ranks, where `sum`, of what each has read, differs from
+// rank 0's: names the first such rank and its host. All ranks call; sums are
+// equally long.
+void check_equal_on_ranks(Communicator& comm, const std::string& what,
+                          const std::string& sum);
 
 // Logs how many images of each split were left out by data.missing=skip, if
 // any. Loading does it on rank 0.

@@ -32,6 +32,11 @@ std::filesystem::path run_folder_of(const Config& config);
 // chose; 0 where none did yet.
 int64_t batch_of_run(const Config& config);
 
+// ConfigError where a run with `before` may not go on with `now`. For its text:
+// `place` holds `before`, the config of a `whose` ("run", "checkpoint").
+void refuse_another_config(const Config& before, const Config& now,
+                           const std::string& place, const std::string& whose);
+
 class RunFolder {
  public:
   // Collective. Creates, locks and decides on rank 0. Errors: an existing run

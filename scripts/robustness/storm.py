@@ -91,6 +91,7 @@ class Run:
 
     def __init__(self, stage, folder, how, ranks, resume=False, settings=()):
         self.stage, self.folder, self.how = stage, folder, how
+        self.goes_on_from = newest_checkpoint(folder) if resume else 0
         stage.latest = self
         self.mark = f'{os.getpid()}-{stage.next_mark()}'
         self.tmp = folder.parent / 'tmp'
@@ -162,6 +163,12 @@ class Run:
     def last_step(self):
         return max((line['step'] for line in metrics(self.folder) if line['event'] == 'train'), default=0)
 
+    def went_on(self):
+        """An empty text when a resumed run, which has trained, began at the newest checkpoint that was there."""
+        steps = [line['step'] for line in metrics(self.folder) if line['event'] in ('start', 'restart')]
+        began = steps[-1] if steps else 0
+        return '' if began == self.goes_on_from else f'it began at step {began}, behind a checkpoint of {self.goes_on_from}'
+
     def has_partial_checkpoint(self):
         return any(is_partial(name) for name in names(self.folder / 'checkpoints'))
 
@@ -192,6 +199,12 @@ def names(folder):
         return os.listdir(folder)
     except OSError:
         return []
+
+
+def newest_checkpoint(folder):
+    """Its step; 0 where there is none. Its folder has the name once it is whole."""
+    found = [re.fullmatch(r'step-(\d+)', name) for name in names(folder / 'checkpoints')]
+    return max((int(match[1]) for match in found if match), default=0)
 
 
 def is_partial(name):
@@ -327,7 +340,10 @@ class Stage:
         if code != 0:
             return f'resume ended with {code}'
         found, examples, _ = left_overs.find(time.monotonic())
-        return f'its regular end left {dict(found)} {examples[:3]}' if found else whole.difference(folder)
+        if found:
+            return f'its regular end left {dict(found)} {examples[:3]}'
+        # With all steps done there is no start to look at.
+        return (run.went_on() if run.goes_on_from < whole.steps else '') or whole.difference(folder)
 
     def close(self, keep):
         if not keep:
@@ -353,6 +369,12 @@ def metrics(folder):
     """Whole lines only: the last one may be under way."""
     text = read_text(folder / 'metrics.jsonl')
     return [json.loads(line) for line in text[:text.rfind('\n') + 1].splitlines()]
+
+
+def scores(folder):
+    """Of each validation and each scored split, by step and split."""
+    return {(line['event'], line['step'], line.get('split')): (line['loss'], line['auroc'])
+            for line in metrics(folder) if line['event'] in ('val', 'final')}
 
 
 def safetensors(path):
@@ -390,22 +412,30 @@ class Whole:
                  for run in (folder, self.folder)]
         if steps[0] != steps[1]:
             return 'the steps of metrics.jsonl differ'
+        if scores(folder) != scores(self.folder):
+            return 'the scores of metrics.jsonl differ'
         left = partial_files(folder)
         return f'the run folder keeps {left[0]}' if left else ''
 
 
-def parser(about, ranks, within_s):
+def plain_parser(about, ranks, seconds):
+    """What all have. `seconds`: the help of --seconds."""
     built = pathlib.Path(__file__).resolve().parent.parent.parent / 'build/release/chexnet-train'
     options = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument('--trials', type=int, default=20, help='up to the trial of this number (default 20)')
-    options.add_argument('--seconds', type=float, default=3600, help='only the first trial begins later (default 3600)')
+    options.add_argument('--seconds', type=float, default=3600, help=f'{seconds} (default 3600)')
     options.add_argument('--ranks', type=int, default=ranks, help=f'of a run that has several (default {ranks})')
+    options.add_argument('--program', default=built, help='chexnet-train (default: build/release)')
+    options.add_argument('--folder', default=tempfile.gettempdir(), help='work in a new folder of it (default: TMPDIR)')
+    return options
+
+
+def parser(about, ranks, within_s):
+    options = plain_parser(about, ranks, 'only the first trial begins later')
+    options.add_argument('--trials', type=int, default=20, help='up to the trial of this number (default 20)')
     options.add_argument('--within', type=float, default=within_s,
                          help=f'seconds in which a run must have ended (default {within_s}; a busy machine needs more)')
     options.add_argument('--seed', type=int, default=1, help='draws all trials (default 1)')
     options.add_argument('--only', type=int, help='repeat the trial of this number alone')
-    options.add_argument('--program', default=built, help='chexnet-train (default: build/release)')
-    options.add_argument('--folder', default=tempfile.gettempdir(), help='work in a new folder of it (default: TMPDIR)')
     options.add_argument('--json', help='write the figures to this file after each trial; a later call with the same seed '
                          'and as many ranks goes on behind its last trial, and the figures are those of all calls')
     return options
@@ -417,8 +447,9 @@ class Tally:
     What adds up over the calls of a script: counts, left, times and values of all kinds, problems. It is in the file of
     --json after each trial, so an interruption loses the trial under way alone."""
 
-    def __init__(self, options, name):
-        self.options, self.name = options, name
+    def __init__(self, options, name, needed='trials'):
+        """`needed`: of what at least one must have happened."""
+        self.options, self.name, self.needed = options, name, needed
         self.began = self.told = time.monotonic()
         self.counts = collections.Counter()
         self.left = collections.Counter()
@@ -444,12 +475,14 @@ class Tally:
                            'first': self.first, 'last': self.first - 1})
 
     def numbers(self):
-        """Of the trials to do, within the time; the first in any case, however slow the machine."""
+        """Of the trials to do, within the time; the first in any case, however slow the machine, and some more until one
+        has come to what is needed."""
         if self.options.only is not None:
             yield self.options.only
             return
-        for number in range(self.first, self.options.trials + 1):
-            if number > self.first and time.monotonic() - self.began > self.options.seconds:
+        for number in range(self.first, 3 * self.options.trials + 1):
+            late = number > self.first and time.monotonic() - self.began > self.options.seconds
+            if (late or number > self.options.trials) and self.counts[self.needed] > 0:
                 return
             yield number
             self.calls[-1].update(last=number, seconds=round(time.monotonic() - self.began, 1))
@@ -490,7 +523,9 @@ class Tally:
             print(f'{self.name}: of {len(self.calls)} calls since {self.calls[0]["began"]}; this one began with trial '
                   f'{self.first}', flush=True)
         self.save(more)
-        return 1 if self.problems or self.counts['trials'] == 0 else 0
+        if self.counts[self.needed] == 0:
+            print(f'FAILED: {self.name}: no {self.needed}, so nothing was shown', flush=True)
+        return 1 if self.problems or self.counts[self.needed] == 0 else 0
 
 
 def middle_and_most(values):

@@ -5,7 +5,7 @@ set -u
 source tests/lib.sh
 crash() { "$source_folder/scripts/robustness/crash_points" --program "$program" --work "$scratch" "$@"; }
 check "an index is whole, absent or made anew" crash --job old_index --images 8 --most 2 --kills 1 --faults 1 \
-  --errors ENOSPC --seconds 60
+  --errors ENOSPC --seconds 300
 check "a run goes on to the same weights, and a full disk leaves the old checkpoint" \
-  crash --job train --images 20 --most 1 --kills 0 --faults 1 --again 10000 --errors ENOSPC --seconds 90
+  crash --job train --images 20 --most 1 --kills 0 --faults 1 --again 10000 --errors ENOSPC --seconds 300
 finish

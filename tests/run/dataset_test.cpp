@@ -79,8 +79,7 @@ TEST_CASE("ranks that read different tables are told which") {
   };
   const auto error = error_of<DataError>([&] { load_on(other); });
   CHECK(error.find("[data] rank 1 on ") == 0);
-  CHECK(error.find("has read something else than rank 0") !=
-        std::string::npos);
+  CHECK(error.find("has read something else than rank 0") != std::string::npos);
   CHECK_NOTHROW(load_on(set.run.config));
 }
 

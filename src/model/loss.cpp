@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 #include "chexnet/core/error.hpp"
 
@@ -112,7 +113,9 @@ LossResult BinaryCrossEntropy::operator()(
     const at::Tensor& logits, const at::Tensor& labels, double scale,
     double entries, const at::Tensor& sample_weights) const {
   const at::Tensor labeled = at::isnan(labels).logical_not();
-  const at::Tensor y = at::nan_to_num(labels, 0.0);
+  // An infinite one stays: a largest finite number in its place might pass.
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const at::Tensor y = at::nan_to_num(labels, 0.0, kInfinity, -kInfinity);
   at::Tensor mask = labeled.to(logits.scalar_type());
   if (sample_weights.defined()) mask = mask * sample_weights;
   const at::Tensor up = positive_ * y * mask;

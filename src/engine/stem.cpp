@@ -151,12 +151,12 @@ void Stem<S>::pad_pairs(const uint8_t* image, A* to) const {
     for (int y = 0; y < input_.height; ++y) {
       A* row = to + (y + kBorder) / 2 * (row_ / 2) + (y + kBorder) % 2;
       const uint8_t* from = image + static_cast<int64_t>(y) * width;
-      // Pixel 0 is in column 3, the second of a pair.
+      // Pixel 0 is in column 3, the second of a pair; a pair that begins in
+      // column c is c units from its row's first.
       row[2] = std::bit_cast<float>(half(from[0]) << 16);
       for (int x = 1; x < width; x += 2) {
         const uint32_t second = x + 1 < width ? half(from[x + 1]) : 0;
-        row[(x + kBorder) / 2 * 2] =
-            std::bit_cast<float>(half(from[x]) | second << 16);
+        row[x + kBorder] = std::bit_cast<float>(half(from[x]) | second << 16);
       }
     }
   }

@@ -137,10 +137,15 @@ const char* content_type(const httplib::Request& request) {
              : "text/plain; version=0.0.4; charset=utf-8";
 }
 
-// The library has no answer for a method without a handler but 404.
-httplib::Server::HandlerResponse refuse_other_methods(
-    const httplib::Request& request, httplib::Response& to) {
-  constexpr int kMethodNotAllowed = 405;
+// The library has no answer for a method without a handler but 404, and builds
+// an answer as many times as long as a request names ranges of it.
+httplib::Server::HandlerResponse refuse_others(const httplib::Request& request,
+                                               httplib::Response& to) {
+  constexpr int kMethodNotAllowed = 405, kRangeNotSatisfiable = 416;
+  if (request.has_header("Range")) {
+    to.status = kRangeNotSatisfiable;
+    return httplib::Server::HandlerResponse::Handled;
+  }
   if (request.method == "GET" || request.method == "HEAD")
     return httplib::Server::HandlerResponse::Unhandled;
   to.status = kMethodNotAllowed;
@@ -217,7 +222,7 @@ int serve_metrics(const std::string& listen,
   httplib::Server server;
   socket_t listener = INVALID_SOCKET;
   limit(server, listener);
-  server.set_pre_routing_handler(refuse_other_methods);
+  server.set_pre_routing_handler(refuse_others);
   std::mutex one_at_a_time;  // page()
   server.Get("/metrics",
              [&](const httplib::Request& request, httplib::Response& to) {

@@ -27,36 +27,52 @@ struct Lut {
   }
 };
 
-bool read_lut(const gdcm::DataSet& set, uint16_t element, bool is_signed,
+std::vector<uint8_t> bytes_of(const gdcm::DataSet& item, const gdcm::Tag& tag) {
+  if (!item.FindDataElement(tag)) return {};
+  const gdcm::ByteValue* bytes = item.GetDataElement(tag).GetByteValue();
+  if (bytes == nullptr) return {};
+  const auto* first = reinterpret_cast<const uint8_t*>(bytes->GetPointer());
+  return {first, first + bytes->GetLength()};
+}
+
+uint16_t word(const std::vector<uint8_t>& bytes, size_t i) {
+  uint16_t value = 0;
+  std::memcpy(&value, &bytes[2 * i], 2);
+  return value;
+}
+
+// `may_be_negative`: what the table is for, where its VR does not say it.
+bool read_lut(const gdcm::DataSet& set, uint16_t element, bool may_be_negative,
               Lut& lut) {
-  const gdcm::Tag tag(0x0028, element);
+  const gdcm::Tag tag(0x0028, element), describing(0x0028, 0x3002);
   if (!set.FindDataElement(tag)) return false;
   const auto items = set.GetDataElement(tag).GetValueAsSQ();
   if (!items || items->GetNumberOfItems() < 1) return false;
   const gdcm::DataSet& item = items->GetItem(1).GetNestedDataSet();
-  const auto words = [&](uint16_t e) {
-    std::vector<uint16_t> out;
-    const gdcm::Tag t(0x0028, e);
-    if (!item.FindDataElement(t)) return out;
-    if (const gdcm::ByteValue* bytes = item.GetDataElement(t).GetByteValue()) {
-      out.resize(bytes->GetLength() / 2);
-      std::memcpy(out.data(), bytes->GetPointer(), out.size() * 2);
-    }
-    return out;
-  };
-  const auto descriptor = words(0x3002), data = words(0x3006);
-  if (descriptor.size() < 3) return false;
-  const size_t count = descriptor[0] == 0 ? 65536 : descriptor[0];
-  if (data.size() < count) return false;
-  lut.first = is_signed ? static_cast<int16_t>(descriptor[1]) : descriptor[1];
-  lut.entries.assign(data.begin(),
-                     data.begin() + static_cast<ptrdiff_t>(count));
+  const auto descriptor = bytes_of(item, describing),
+             data = bytes_of(item, gdcm::Tag(0x0028, 0x3006));
+  constexpr size_t kDescriptor = 3 * sizeof(uint16_t);
+  if (descriptor.size() < kDescriptor) throw UnusableTable();
+  const size_t count = word(descriptor, 0) == 0 ? 65536 : word(descriptor, 0);
+  // Entries of up to 8 bits are a byte each, but in many files a word.
+  const bool in_bytes = word(descriptor, 2) <= 8 && data.size() < 2 * count;
+  if (data.size() < (in_bytes ? count : 2 * count)) throw UnusableTable();
+  const gdcm::VR vr = item.GetDataElement(describing).GetVR();
+  const bool is_signed =
+      vr == gdcm::VR::SS || (vr != gdcm::VR::US && may_be_negative);
+  const uint16_t first = word(descriptor, 1);
+  lut.first = is_signed ? static_cast<int16_t>(first) : first;
+  lut.entries.resize(count);
+  for (size_t i = 0; i < count; ++i)
+    lut.entries[i] = in_bytes ? data[i] : word(data, i);
   return true;
 }
 
+// `as_stored`: whether the values are what they were.
 std::string apply_modality(const gdcm::DataSet& set, bool is_signed,
-                           std::vector<double>& values) {
+                           std::vector<double>& values, bool& as_stored) {
   Lut lut;
+  as_stored = false;
   if (read_lut(set, 0x3000, is_signed, lut)) {
     for (double& x : values) x = lut.at(x);
     return "modality LUT";
@@ -64,7 +80,8 @@ std::string apply_modality(const gdcm::DataSet& set, bool is_signed,
   double slope = 1, intercept = 0;
   number_of(text_of(set, 0x0028, 0x1053), slope);
   number_of(text_of(set, 0x0028, 0x1052), intercept);
-  if (slope != 1 || intercept != 0)
+  as_stored = slope == 1 && intercept == 0;
+  if (!as_stored)
     for (double& x : values) x = slope * x + intercept;
   return "rescale " + fixed(slope, 6) + ", " + fixed(intercept, 6);
 }
@@ -96,10 +113,12 @@ double windowed(const Window& w, double x) {
 
 // Values of interest, to 0..1.
 std::string apply_values_of_interest(const gdcm::DataSet& set,
-                                     const StoredAs& stored,
+                                     const StoredAs& stored, bool as_stored,
                                      std::vector<double>& values) {
   Lut lut;
-  if (read_lut(set, 0x3010, stored.is_signed, lut)) {
+  const bool negative =
+      std::ranges::any_of(values, [](double x) { return x < 0; });
+  if (read_lut(set, 0x3010, stored.is_signed || negative, lut)) {
     const auto [low, high] = std::ranges::minmax(lut.entries);
     for (double& x : values)
       x = high > low ? (lut.at(x) - low) / (high - low) : 0;
@@ -110,7 +129,7 @@ std::string apply_values_of_interest(const gdcm::DataSet& set,
     return "; window " + fixed(window.center, 3) + " / " +
            fixed(window.width, 3) + " " + window.function;
   }
-  if (stored.bits <= 8) {
+  if (stored.bits <= 8 && !stored.is_signed && as_stored) {
     for (double& x : values) x = std::clamp(x / 255, 0.0, 1.0);
     return "; 8 bits as they are";
   }
@@ -136,8 +155,9 @@ std::string apply_presentation(const gdcm::DataSet& set,
 std::string to_display(const gdcm::DataSet& set, const StoredAs& stored,
                        std::vector<double>& values) {
   assert(!values.empty());
-  std::string rule = apply_modality(set, stored.is_signed, values);
-  rule += apply_values_of_interest(set, stored, values);
+  bool as_stored = true;
+  std::string rule = apply_modality(set, stored.is_signed, values, as_stored);
+  rule += apply_values_of_interest(set, stored, as_stored, values);
   rule += apply_presentation(set, values);
   return rule + "; round(255 x)";
 }

@@ -17,8 +17,11 @@ struct StoredAs {
   int bits = 16;
 };
 
+// A lookup table that is there and shorter than it says.
+struct UnusableTable {};
+
 // Turns `values` into 0..1 in place and returns the rule it went by, for the
-// record.
+// record. Throws UnusableTable.
 std::string to_display(const gdcm::DataSet& set, const StoredAs& stored,
                        std::vector<double>& values);
 

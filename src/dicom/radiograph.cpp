@@ -64,8 +64,12 @@ std::vector<double> stored_values(const gdcm::Image& image,
   const gdcm::PixelFormat format = image.GetPixelFormat();
   const int bits = format.GetBitsStored();
   const bool is_signed = format.GetPixelRepresentation() != 0;
+  const int shift = format.GetHighBit() + 1 - bits;  // 0 in nearly all files
+  if (shift < 0)
+    fail(path, "its high bit is below its stored bits", "fetch it again");
   std::vector<double> values(count);
   const auto widen = [&](uint32_t raw) {
+    raw >>= shift;
     if (bits < 32) raw &= (1u << bits) - 1;
     if (is_signed && bits < 32 && (raw >> (bits - 1) & 1) != 0)
       raw |= ~0u << bits;
@@ -206,7 +210,11 @@ void read_picture(const std::string& path, Radiograph& into) {
   const gdcm::PixelFormat format = image.GetPixelFormat();
   const StoredAs stored{format.GetPixelRepresentation() != 0,
                         format.GetBitsStored()};
-  into.rule = to_display(set, stored, values);
+  try {
+    into.rule = to_display(set, stored, values);
+  } catch (const UnusableTable&) {
+    fail(path, "has a lookup table that is cut off", "fetch it again");
+  }
   // A slope of 1e308 is a number, what it makes of a pixel is not.
   if (!std::ranges::all_of(values, [](double x) { return std::isfinite(x); }))
     fail(path, "its rescaling leads beyond all numbers", "fetch it again");

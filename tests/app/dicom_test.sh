@@ -51,6 +51,16 @@ write('h_voi_lut.dcm', [i * 17 for i in range(16)], 8, x00283010=('SQ', struct.p
 write('i_sigmoid.dcm', ramp, 12, x00281050=('DS', '2048'), x00281051=('DS', '1000'), x00281056=('CS', 'SIGMOID'))
 item = element(0x28, 0x3002, 'SS', struct.pack('<HhH', 256, -128, 10)) + element(0x28, 0x3006, 'OW', lut)
 write('j_signed_lut.dcm', [i * 17 - 128 for i in range(16)], 16, sign=1, x00283010=('SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item))
+write('k_high_bit.dcm', [x << 4 for x in ramp], 12, x00280102=('US', struct.pack('<H', 15)))
+write('l_lut_below_zero.dcm', [i * 17 + 1024 - 128 for i in range(16)], 12, x00281052=('DS', '-1024'), x00281053=('DS', '1'),
+      x00283010=('SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item))
+def bytes_lut(count):
+    item = element(0x28, 0x3002, 'US', struct.pack('<3H', 256, 0, 8)) + element(0x28, 0x3006, 'OW', bytes(255 - i for i in range(count)))
+    return 'SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item
+write('m_lut_of_bytes.dcm', [i * 17 for i in range(16)], 8, x00283010=bytes_lut(256))
+write('n_scaled_bytes.dcm', [i * 17 for i in range(16)], 8, x00281052=('DS', '-1024'), x00281053=('DS', '16'))
+write('o_signed_bytes.dcm', [i * 17 - 128 & 255 for i in range(16)], 8, sign=1)
+write('p_lut_cut.dcm', [i * 17 for i in range(16)], 8, x00283010=bytes_lut(200))
 write('s_lateral.dcm', ramp, 12, x00185101=('CS', 'LL'))
 write('t_frames.dcm', ramp, 12, x00280008=('IS', '3'))
 write('u_burned.dcm', ramp, 12, x00280301=('CS', 'YES'))
@@ -97,6 +107,11 @@ wanted = [
     [255 - i * 17 for i in range(16)],
     [half_up(255 / (1 + math.exp(-4 * (x - 2048) / 1000))) for x in ramp],
     [255 - i * 17 for i in range(16)],
+    [half_up(255 * x / 4095) for x in ramp],
+    [255 - i * 17 for i in range(16)],
+    [255 - i * 17 for i in range(16)],
+    [i * 17 for i in range(16)],
+    [i * 17 for i in range(16)],
 ]
 bad = 0
 for i, values in enumerate(wanted):
@@ -106,7 +121,7 @@ for i, values in enumerate(wanted):
 report = json.load(open('plain/conversion.json'))
 if report['skipped'] != {'burned_in_annotation': 1, 'lateral': 1, 'multi_frame': 1, 'not_dicom': 1}: print(report['skipped']); bad = 1
 damaged = report['damaged']
-if len(damaged) != 2 or 'w_cut.dcm' not in damaged[0] or 'x_beyond.dcm: its rescaling' not in damaged[1]: print(damaged); bad = 1
+if len(damaged) != 3 or 'p_lut_cut.dcm: has a lookup table' not in damaged[0] or 'w_cut.dcm' not in damaged[1] or 'x_beyond.dcm: its rescaling' not in damaged[2]: print(damaged); bad = 1
 if 'window 2048.000 / 1024.000 LINEAR' not in report['rules'][2]['rule']: print(report['rules']); bad = 1
 if ',1,F' not in open('plain/images.csv').read(): print('18 months are 1 year'); bad = 1
 sys.exit(bad)

@@ -65,6 +65,10 @@ assert (status, kind) == (200, "application/openmetrics-text; version=1.0.0; cha
 status, kind, text, size = ask("HEAD")
 assert status == 200 and text == b"" and size > 0, (status, text, size)
 assert ask("GET", "/")[0] == 404 and ask("GET", "/metrics/../config.yaml")[0] == 404
+link = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
+link.request("GET", "/metrics", headers={"Range": "bytes=" + ",".join(["0-"] * 2000)})  # the page, 2,000 times
+refused = link.getresponse()
+assert refused.status == 416 and len(refused.read()) == 0, refused.status
 for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
     for body in (None, b"x" * 1000):
         assert ask(method, body=body)[0] == 405 and answer.getheader("Allow") == "GET, HEAD", (method, body)

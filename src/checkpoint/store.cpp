@@ -28,8 +28,8 @@ namespace {
 //   last -> step-00000007            mended by recover_newest()
 //   older folders removed            done at the next save
 //
-// So step-N/ is whole unless the disk or a person changed it,
-// which the checksums of its state.json tell.
+// So step-N/ is whole unless the disk or a person changed it, which the
+// checksums of its state.json tell.
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;

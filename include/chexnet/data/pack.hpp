@@ -11,7 +11,6 @@
 //          of 4096)
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <optional>
 
 #include "attributes.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -111,9 +113,47 @@ double windowed(const Window& w, double x) {
   return x <= w.center - 0.5 ? 0.0 : 1.0;
 }
 
+// [pixel]: whether its stored value says that it is no part of the picture
+// (PS3.3 C.7.5.1.1.2). Empty when that is so of none or of all.
+std::vector<bool> find_padding(const gdcm::DataSet& set, bool is_signed,
+                               const std::vector<double>& stored) {
+  const auto attribute = [&](uint16_t element) -> std::optional<double> {
+    const auto bytes = bytes_of(set, gdcm::Tag(0x0028, element));
+    if (bytes.size() < sizeof(uint16_t)) return std::nullopt;
+    const uint16_t value = word(bytes, 0);
+    return is_signed ? static_cast<int16_t>(value) : value;
+  };
+  const auto one = attribute(0x0120);
+  if (!one) return {};
+  const auto [low, high] =
+      std::minmax({*one, attribute(0x0121).value_or(*one)});
+  std::vector<bool> found(stored.size());
+  for (size_t i = 0; i < stored.size(); ++i)
+    found[i] = low <= stored[i] && stored[i] <= high;
+  const auto count = std::ranges::count(found, true);
+  const auto all = static_cast<std::ptrdiff_t>(found.size());
+  return count == 0 || count == all ? std::vector<bool>() : found;
+}
+
+// From the smallest to the largest value that is no padding, to 0..1.
+std::string stretch(const std::vector<bool>& padding,
+                    std::vector<double>& values) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!padding.empty() && padding[i]) continue;
+    low = std::min(low, values[i]);
+    high = std::max(high, values[i]);
+  }
+  for (double& x : values)
+    x = high > low ? std::clamp((x - low) / (high - low), 0.0, 1.0) : 0;
+  return "; smallest to largest value (" + fixed(low, 3) + " to " +
+         fixed(high, 3) + (padding.empty() ? ")" : ", without padding)");
+}
+
 // Values of interest, to 0..1.
 std::string apply_values_of_interest(const gdcm::DataSet& set,
                                      const StoredAs& stored, bool as_stored,
+                                     const std::vector<bool>& padding,
                                      std::vector<double>& values) {
   Lut lut;
   const bool negative =
@@ -133,10 +173,7 @@ std::string apply_values_of_interest(const gdcm::DataSet& set,
     for (double& x : values) x = std::clamp(x / 255, 0.0, 1.0);
     return "; 8 bits as they are";
   }
-  const auto [low, high] = std::ranges::minmax(values);
-  for (double& x : values) x = high > low ? (x - low) / (high - low) : 0;
-  return "; smallest to largest value (" + fixed(low, 3) + " to " +
-         fixed(high, 3) + ")";
+  return stretch(padding, values);
 }
 
 // An explicit shape says all; else MONOCHROME1 means that high values are dark.
@@ -156,8 +193,9 @@ std::string to_display(const gdcm::DataSet& set, const StoredAs& stored,
                        std::vector<double>& values) {
   assert(!values.empty());
   bool as_stored = true;
+  const auto padding = find_padding(set, stored.is_signed, values);
   std::string rule = apply_modality(set, stored.is_signed, values, as_stored);
-  rule += apply_values_of_interest(set, stored, as_stored, values);
+  rule += apply_values_of_interest(set, stored, as_stored, padding, values);
   rule += apply_presentation(set, values);
   return rule + "; round(255 x)";
 }

@@ -5,10 +5,13 @@
 #include "radiograph.hpp"
 
 #include <gdcmImageReader.h>
+#include <gdcmSequenceOfItems.h>
 #include <gdcmTrace.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -90,9 +93,37 @@ std::vector<double> stored_values(const gdcm::Image& image,
   return values;
 }
 
-bool lateral(const std::string& view) {
-  return view == "LL" || view == "RL" || view == "LATERAL" || view == "LLO" ||
-         view == "RLO" || view == "LAT";
+std::string in_capitals(std::string text) {
+  for (char& c : text)
+    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Some devices write this code in small letters.
+std::string view_of(const gdcm::DataSet& set) {
+  return in_capitals(text_of(set, 0x0018, 0x5101));
+}
+
+// The view's code (PS3.16 CID 4010): by its number in SNOMED CT, or by its
+// English name, which has other numbers in older schemes. A picture of someone
+// who lies on a side is frontal.
+bool has_lateral_code(const gdcm::DataSet& set) {
+  const gdcm::Tag tag(0x0054, 0x0220);
+  if (!set.FindDataElement(tag)) return false;
+  const auto items = set.GetDataElement(tag).GetValueAsSQ();
+  if (!items || items->GetNumberOfItems() < 1) return false;
+  const gdcm::DataSet& item = items->GetItem(1).GetNestedDataSet();
+  const std::string number = text_of(item, 0x0008, 0x0100);
+  if (number == "399173006" || number == "399198007") return true;
+  const std::string name = in_capitals(text_of(item, 0x0008, 0x0104));
+  const bool lies = name.find("DECUBITUS") != std::string::npos;
+  return name.find("LATERAL") != std::string::npos && !lies;
+}
+
+bool is_lateral(const gdcm::DataSet& set) {
+  constexpr std::array kCodes = {"LL", "RL", "LLO", "RLO", "LATERAL", "LAT"};
+  return std::ranges::find(kCodes, view_of(set)) != kCodes.end() ||
+         has_lateral_code(set);
 }
 
 // By its attributes alone, so before its pixels are taken into memory.
@@ -118,7 +149,7 @@ Head read_head(const std::string& path, int64_t max_pixels) {
   number_of(text_of(set, 0x0028, 0x0008), frames);
   if (frames > 1) return {Skip::kMultiFrame};
   if (text_of(set, 0x0028, 0x0301) == "YES") return {Skip::kBurnedIn};
-  if (lateral(text_of(set, 0x0018, 0x5101))) return {Skip::kLateral};
+  if (is_lateral(set)) return {Skip::kLateral};
   if (!text_of(set, 0x0028, 0x0004).starts_with("MONOCHROME"))
     return {Skip::kNotGray};
   return {
@@ -200,7 +231,7 @@ void read_picture(const std::string& path, Radiograph& into) {
   into.patient = text_of(set, 0x0010, 0x0020);
   into.study = text_of(set, 0x0020, 0x000d);
   into.instance = text_of(set, 0x0008, 0x0018);
-  into.view = text_of(set, 0x0018, 0x5101);
+  into.view = view_of(set);
   into.sex = text_of(set, 0x0010, 0x0040);
   into.age = text_of(set, 0x0010, 0x1010);
 

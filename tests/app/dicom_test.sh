@@ -61,7 +61,18 @@ write('m_lut_of_bytes.dcm', [i * 17 for i in range(16)], 8, x00283010=bytes_lut(
 write('n_scaled_bytes.dcm', [i * 17 for i in range(16)], 8, x00281052=('DS', '-1024'), x00281053=('DS', '16'))
 write('o_signed_bytes.dcm', [i * 17 - 128 & 255 for i in range(16)], 8, sign=1)
 write('p_lut_cut.dcm', [i * 17 for i in range(16)], 8, x00283010=bytes_lut(200))
+padded = [-2000, -1900] + [i * 273 for i in range(1, 14)] + [-1800]
+write('q_padding.dcm', padded, 16, sign=1, x00280120=('SS', struct.pack('<h', -2000)), x00280121=('SS', struct.pack('<h', -1700)))
+write('r_all_padding.dcm', [7] * 16, 12, x00280120=('US', struct.pack('<H', 7)))
+def view(meaning, value='R-1'):
+    item = element(8, 0x0100, 'SH', value) + element(8, 0x0104, 'LO', meaning)
+    return 'SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item
+write('r_frontal_view.dcm', ramp, 12, x00185101=('CS', 'pa'), x00540220=view('postero-anterior'))
+write('r_lying.dcm', ramp, 12, x00540220=view('left lateral decubitus'))
 write('s_lateral.dcm', ramp, 12, x00185101=('CS', 'LL'))
+write('s_small_letters.dcm', ramp, 12, x00185101=('CS', 'll'))
+write('s_view_name.dcm', ramp, 12, x00540220=view('Left lateral'))
+write('s_view_number.dcm', ramp, 12, x00540220=view('seitlich', '399198007'))
 write('t_frames.dcm', ramp, 12, x00280008=('IS', '3'))
 write('u_burned.dcm', ramp, 12, x00280301=('CS', 'YES'))
 write('v_other_patient.dcm', ramp, 12, patient='Roe^Richard')
@@ -112,6 +123,10 @@ wanted = [
     [255 - i * 17 for i in range(16)],
     [i * 17 for i in range(16)],
     [i * 17 for i in range(16)],
+    [0, 0] + [half_up(255 * (i - 1) / 12) for i in range(1, 14)] + [0],
+    [0] * 16,
+    [half_up(255 * x / 4095) for x in ramp],
+    [half_up(255 * x / 4095) for x in ramp],
 ]
 bad = 0
 for i, values in enumerate(wanted):
@@ -119,7 +134,7 @@ for i, values in enumerate(wanted):
     if max(abs(a - b) for a, b in zip(got, values)) > 0:
         print('picture', i, got, 'wanted', values); bad = 1
 report = json.load(open('plain/conversion.json'))
-if report['skipped'] != {'burned_in_annotation': 1, 'lateral': 1, 'multi_frame': 1, 'not_dicom': 1}: print(report['skipped']); bad = 1
+if report['skipped'] != {'burned_in_annotation': 1, 'lateral': 4, 'multi_frame': 1, 'not_dicom': 1}: print(report['skipped']); bad = 1
 damaged = report['damaged']
 if len(damaged) != 3 or 'p_lut_cut.dcm: has a lookup table' not in damaged[0] or 'w_cut.dcm' not in damaged[1] or 'x_beyond.dcm: its rescaling' not in damaged[2]: print(damaged); bad = 1
 if 'window 2048.000 / 1024.000 LINEAR' not in report['rules'][2]['rule']: print(report['rules']); bad = 1

@@ -16,18 +16,16 @@
 namespace chexnet {
 namespace {
 
-std::vector<Entry> parts_of(Container& container, Stores& stores,
-                            const ShowProgress& progress,
+std::vector<Entry> parts_of(const StoredFile& file, Container& container,
+                            Stores& stores, const ShowProgress& progress,
                             const ReportDamage& damaged) {
-  Store& store = stores.of(container.path);
+  Store& store = stores.of(file.path);
   if (container.kind != ContainerKind::kPack)
-    return entries_before_damage(
-        store,
-        {container.path, container.size, container.version, container.inode},
-        container.kind, progress, damaged);
+    return entries_before_damage(store, file, container.kind, progress,
+                                 damaged);
   std::vector<Entry> entries;
   try {
-    const PackReader pack(container.path, store);
+    const PackReader pack(file.path, store);
     container.head_crc32c = pack.head_crc32c();
     for (const auto& name : pack.shape().names)
       entries.push_back({.name = name, .window = {}});
@@ -38,8 +36,9 @@ std::vector<Entry> parts_of(Container& container, Stores& stores,
 }
 
 // The parts of all containers that are no plain files, read by as many threads
-// as there are cores: inflating an archive is work.
-std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers,
+// as there are cores: inflating an archive is work. `files` [container].
+std::vector<std::vector<Entry>> all_parts(const std::vector<StoredFile>& files,
+                                          std::vector<Container>& containers,
                                           Stores& stores, const Tick& tick,
                                           std::vector<std::string>* damage) {
   std::vector<std::vector<Entry>> parts(containers.size());
@@ -67,7 +66,7 @@ std::vector<std::vector<Entry>> all_parts(std::vector<Container>& containers,
         ReportDamage note;
         if (damage != nullptr)
           note = [&](const std::string& message) { (*damage)[c] = message; };
-        parts[c] = parts_of(containers[c], stores, show, note);
+        parts[c] = parts_of(files[c], containers[c], stores, show, note);
       },
       [&] {
         uint64_t bytes = 0;
@@ -89,18 +88,19 @@ std::vector<FoundImage> find_undamaged_images(
     std::vector<Container>& containers, const Tick& tick,
     std::vector<std::string>* damage) {
   containers.clear();
+  std::vector<StoredFile> files;  // [container]
   for (const auto& source : sources) {
-    auto files = stores.of(source).list(source, tick);
-    std::ranges::sort(files, {}, &StoredFile::path);
-    for (auto& file : files) {
-      const ContainerKind kind = container_kind(file.path);
+    auto listed = stores.of(source).list(source, tick);
+    std::ranges::sort(listed, {}, &StoredFile::path);
+    for (auto& file : listed) {
       if (is_index_file(file.path)) continue;
-      containers.push_back({kind, std::move(file.path), file.size,
-                            std::move(file.version), std::move(file.inode)});
+      containers.push_back({container_kind(file.path), file.path, file.size,
+                            file.version, file.inode});
+      files.push_back(std::move(file));
     }
   }
   if (damage != nullptr) damage->assign(containers.size(), "");
-  auto parts = all_parts(containers, stores, tick, damage);
+  auto parts = all_parts(files, containers, stores, tick, damage);
   std::vector<FoundImage> found;
   for (uint32_t c = 0; c < containers.size(); ++c) {
     if (containers[c].kind == ContainerKind::kFile) {

@@ -82,11 +82,27 @@ std::optional<std::string> read_trusted(const fs::path& path,
   return text;
 }
 
-// The index that is beside an object. It was uploaded with it, so its first
-// line has the version of the file it was made for, not the object's: size and
-// each entry's checksum must do.
-std::optional<std::string> read_object(Store& store, const std::string& path) {
-  if (!store.exists(path)) return {};
+std::vector<StoredFile> list_if_there(Store& store, const std::string& path) {
+  try {
+    return store.list(path);
+  } catch (const AbsentError&) {
+    return {};
+  }
+}
+
+// The index beside an object. It was uploaded with it, so its first line has
+// the version of the file it was made for, not the object's: size, each entry's
+// checksum and that it is not older than the object must do.
+std::optional<std::string> read_object(Store& store, const std::string& path,
+                                       const StoredFile& container) {
+  const auto found = list_if_there(store, path);
+  if (found.size() != 1 || found.front().path != path) return {};
+  if (found.front().modified < container.modified) {
+    log_warning("[index] " + path + " is older than " + container.path +
+                ", so it is not used and the container is read through. Hint: "
+                "upload an index after its container");
+    return {};
+  }
   std::vector<std::byte> bytes;
   store.read_whole(path, bytes);
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -117,7 +133,7 @@ bool read_index(Store& store, const StoredFile& file, ContainerKind kind,
   const std::string wanted = index_head(kind, file) + "\n";
   if (is_s3(file.path)) {
     const std::string any_version = index_head(kind, {file.path, file.size});
-    if (take(read_object(store, beside), any_version, beside, file, kind,
+    if (take(read_object(store, beside, file), any_version, beside, file, kind,
              entries))
       return true;
   } else {

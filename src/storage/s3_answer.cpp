@@ -160,14 +160,20 @@ S3Listing s3_listing(std::span<const std::byte> body,
     refuse("no ListBucketResult; is there a proxy between?");
   const auto keys = xml_values(text_of(body), "Key"),
              sizes = xml_values(text_of(body), "Size"),
-             tags = xml_values(text_of(body), "ETag");
+             tags = xml_values(text_of(body), "ETag"),
+             times = xml_values(text_of(body), "LastModified");
   if (keys.size() != sizes.size()) refuse("keys without a size");
   S3Listing listing;
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto size = parsed_number<uint64_t>(sizes[i]);
     if (!size) refuse("a size is no number");
-    listing.objects.push_back(
-        {keys[i], *size, tags.size() == keys.size() ? tags[i] : ""});
+    const auto of_object = [&](const std::vector<std::string>& values) {
+      return values.size() == keys.size() ? values[i] : std::string();
+    };
+    listing.objects.push_back({.path = keys[i],
+                               .size = *size,
+                               .version = of_object(tags),
+                               .modified = of_object(times)});
   }
   listing.next_token = first_value(body, "NextContinuationToken");
   if (listing.next_token.size() > kLongestToken)

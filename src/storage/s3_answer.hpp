@@ -21,7 +21,7 @@ std::vector<std::string> xml_values(std::string_view xml,
 // One page of a ListObjectsV2 answer. DataError naming `origin` when it is
 // none.
 struct S3Listing {
-  std::vector<StoredFile> objects;  // keys as paths, ETags as versions
+  std::vector<StoredFile> objects;  // keys as paths
   std::string next_token;           // empty: the last page
 };
 S3Listing s3_listing(std::span<const std::byte> body,

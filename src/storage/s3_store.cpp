@@ -82,10 +82,11 @@ class S3Store final : public ObjectStore {
       require(path, r, body, 200);
       S3Listing page = s3_listing(body, path);
       end.check(page, path);
-      for (auto& object : page.objects)
-        if (is_below(object.path, where.key))
-          files.push_back(
-              {bucket + "/" + object.path, object.size, object.version});
+      for (auto& object : page.objects) {
+        if (!is_below(object.path, where.key)) continue;
+        object.path = bucket + "/" + object.path;
+        files.push_back(std::move(object));
+      }
       token = std::move(page.next_token);
       tick();
     } while (!token.empty());

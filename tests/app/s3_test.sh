@@ -48,6 +48,27 @@ for place in "plain+images & more" records packs archives; do same "$place" "s3:
 archive=$work/buckets/xrays/archives/images_001.tar.gz
 check "the kept index of an object names its ETag" grep -rql "^chexnet-index 2 tar.gz .*$(md5sum <"$archive" | cut -c 1-32)" "$work/cache/chexnet-train/index"
 
+# An index that was uploaded with its archive is used. One that is older than the archive is not: there are other names in
+# the same places.
+mkdir "$work/twice" "$work/swapped" "$work/buckets/xrays/indexed"
+read -r one other <<<"$(cd "$work/set/images" && echo $(ls | head -2))"
+cp -r "$work/set/images" "$work/swapped/"
+(cd "$work/swapped/images" && mv "$one" kept && mv "$other" "$one" && mv kept "$other")
+tar cf "$work/twice/a.tar" -C "$work/set" images
+pack "$work/twice/local.pack" --set data.images="[$work/twice/a.tar]" >/dev/null 2>&1
+pack "$work/swapped/local.pack" --set data.images="[$work/swapped/images]" >/dev/null 2>&1
+cmp -s "$work/local.pack" "$work/swapped/local.pack" && fail "to swap two names changes no pack"
+cp "$work/twice/a.tar" "$work/twice/a.tar.index" "$work/buckets/xrays/indexed/"
+same indexed s3://xrays/indexed
+grep -rqs 'older than' "$work/out" && fail "an index of the same time is too old"
+grep -rlq '^chexnet-index 2 tar ' "$work/cache/chexnet-train/index" && fail "the index beside an archive is not used"
+tar cf "$work/buckets/xrays/indexed/a.tar" -C "$work/set" --transform "s,$one\$,kept,;s,$other\$,$one,;s,kept\$,$other," images
+touch -d '+5 seconds' "$work/buckets/xrays/indexed/a.tar"
+check "archives of equal size" test "$(stat -c %s "$work/twice/a.tar")" = "$(stat -c %s "$work/buckets/xrays/indexed/a.tar")"
+rm "$work/s3.pack"; pack "$work/s3.pack" --set data.images='[s3://xrays/indexed]' >"$work/out" 2>&1
+check "an index older than its archive is said not to be used" grep -q 'a.tar.index is older than s3://xrays/indexed/a.tar' "$work/out"
+check "and names are those of the archive" cmp "$work/swapped/local.pack" "$work/s3.pack"
+
 serve 0.25
 before=$(grep -o 'ok=[0-9]*' "$work/log" 2>/dev/null | cut -d= -f2)
 for place in "plain+images & more" records packs archives; do

@@ -30,6 +30,10 @@ def etag(path):
         return hashlib.md5(f.read()).hexdigest()
 
 
+def modified(path):
+    return time.strftime('%Y-%m-%dT%H:%M:%S.000Z', time.gmtime(os.path.getmtime(path)))
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     disable_nagle_algorithm = True
@@ -201,6 +205,7 @@ class Handler(BaseHTTPRequestHandler):
         more = start + 100 < len(keys)
         body = '<?xml version="1.0"?><ListBucketResult>' + ''.join(
             f'<Contents><Key>{escape(k, GO)}</Key><Size>{os.path.getsize(os.path.join(base, k))}</Size>'
+            f'<LastModified>{modified(os.path.join(base, k))}</LastModified>'
             f'<ETag>&quot;{etag(os.path.join(base, k))}&quot;</ETag></Contents>' for k in page)
         if more:
             body += f'<NextContinuationToken>{start + 100}</NextContinuationToken>'

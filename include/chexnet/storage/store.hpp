@@ -21,6 +21,8 @@ struct StoredFile {
   // Local: which file it is, and when its inode changed. Equal for all links to
   // one file; no copy has it. S3: empty.
   std::string inode{};
+  // S3: LastModified, in a form whose texts sort by time. Local: empty.
+  std::string modified{};
   bool operator==(const StoredFile&) const = default;
 };
 

@@ -59,22 +59,14 @@ RemoteFiles::RemoteFiles(const std::vector<std::string>& set)
 }
 
 RemoteFiles::~RemoteFiles() {
-  if (!is_owner_ || folder_.empty()) return;
-  unsetenv(kVariable);
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  if (own_folder_) unsetenv(kVariable);
 }
 
 fs::path RemoteFiles::stand_in(const std::string& path) {
   if (folder_.empty()) {
-    std::error_code error;
-    std::string made =
-        (fs::temp_directory_path(error) / "chexnet-s3-XXXXXX").string();
-    if (error || mkdtemp(made.data()) == nullptr)
-      throw CheckpointError("[s3] " + made +
-                            ": cannot be made. Hint: TMPDIR names a folder");
-    folder_ = made;
-    setenv(kVariable, made.c_str(), 1);
+    own_folder_ = std::make_unique<TemporaryFolder>("s3", "chexnet-s3");
+    folder_ = own_folder_->path();
+    setenv(kVariable, folder_.c_str(), 1);
   }
   fs::path name = fs::path(path.substr(5)).relative_path().lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
@@ -178,12 +170,10 @@ int RemoteFiles::finish(int code) {
     try {
       send(output);
     } catch (const std::exception& e) {
-      const fs::path kept = folder_;
-      folder_.clear();  // it stays
-      throw CheckpointError("[s3] " + output.to +
-                            ": not stored there; the result is kept in " +
-                            (kept / fs::relative(output.from, kept)).string() +
-                            ". The reason: " + e.what());
+      const fs::path name = fs::relative(output.from, own_folder_->path());
+      throw CheckpointError(
+          "[s3] " + output.to + ": not stored there; the result is kept in " +
+          (own_folder_->keep() / name).string() + ". The reason: " + e.what());
     }
   }
   return code;

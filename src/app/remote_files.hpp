@@ -5,11 +5,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
+#include "chexnet/core/temporary_folder.hpp"
 #include "chexnet/run/remote_run.hpp"
 #include "chexnet/storage/stores.hpp"
 
@@ -56,7 +58,8 @@ class RemoteFiles {
   S3Config s3_;
   Stores stores_;
   bool is_owner_ = true;  // not a rank that our parent started
-  std::filesystem::path folder_;
+  std::unique_ptr<TemporaryFolder> own_folder_;  // where this is the owner
+  std::filesystem::path folder_;                 // of stand-ins
   std::vector<Output> outputs_;
 };
 

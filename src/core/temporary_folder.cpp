@@ -77,9 +77,23 @@ TemporaryFolder::TemporaryFolder(const std::string& origin,
   } while (!lock_own(path_, lock_));
 }
 
+// Under a name that is not looked for as one left behind.
+const fs::path& TemporaryFolder::keep() {
+  if (is_kept_) return path_;
+  const std::string name = path_.filename().string();
+  const fs::path kept =
+      path_.parent_path() / (name.substr(0, name.size() - kRandom) + "kept-" +
+                             name.substr(name.size() - kRandom));
+  std::error_code error;
+  fs::rename(path_, kept, error);
+  if (!error) path_ = kept;
+  is_kept_ = true;
+  return path_;
+}
+
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  if (!is_kept_) fs::remove_all(path_, ignored);
   if (lock_ >= 0) ::close(lock_);
 }
 

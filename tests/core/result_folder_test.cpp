@@ -165,5 +165,15 @@ TEST_CASE("a temporary folder of a killed process goes, one in use stays") {
     CHECK(fs::exists(left));
   }
   CHECK(count() == 1);
+  fs::path kept;
+  {
+    TemporaryFolder result("x", "chexnet-x");
+    write_atomically(result.path() / "result", "x");
+    kept = result.keep();
+    CHECK(kept == result.path());
+  }
+  { const TemporaryFolder next("x", "chexnet-x"); }
+  CHECK(fs::exists(kept / "result"));
+  CHECK(count() == 2);
   ::setenv("TMPDIR", before.c_str(), 1);
 }

@@ -17,10 +17,14 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
+  // Neither this object nor another process removes it from now on. Returns
+  // where it lies now, which is path().
+  const std::filesystem::path& keep();
 
  private:
   std::filesystem::path path_;
   int lock_ = -1;  // the folder, opened and locked
+  bool is_kept_ = false;
 };
 
 }  // namespace chexnet

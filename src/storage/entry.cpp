@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <regex>
+#include <set>
 #include <string_view>
 
 #include "chexnet/core/checksum.hpp"
@@ -147,6 +148,14 @@ bool read_index(Store& store, const StoredFile& file, ContainerKind kind,
               file, kind, entries);
 }
 
+// A folder of thousands of archives is looked through once, not for each.
+void remove_left_partials_once(const fs::path& folder) {
+  static std::mutex mutex;
+  static std::set<fs::path> looked_through;
+  const std::lock_guard lock(mutex);
+  if (looked_through.insert(folder).second) remove_left_partials(folder);
+}
+
 // True when it was written.
 bool write_beside(const StoredFile& file, const std::string& text) {
   struct stat container {};
@@ -161,7 +170,7 @@ bool write_beside(const StoredFile& file, const std::string& text) {
   // nothing when it is killed.
   std::error_code ignored;
   fs::remove(index_path(file.path), ignored);
-  remove_left_partials(fs::absolute(file.path).parent_path());
+  remove_left_partials_once(fs::absolute(file.path).parent_path());
   try {
     write_atomically(index_path(file.path), text, mode);
     return true;

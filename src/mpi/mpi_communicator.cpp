@@ -95,10 +95,10 @@ class MpiCommunicator final : public Communicator {
     auto& pending = pending_.emplace_back(
         Pending{buffer, {}, MPI_REQUEST_NULL, sequence_, now_s()});
     const auto count = static_cast<int>(buffer.count);
+    // Divided before the sum: while backward's gradients are in the caches and
+    // not while all wait, and no sum overflows where the mean does not.
     if (compression_ != GradientCompression::kNone && !buffer.exact &&
         buffer.type == ElementType::kF32) {
-      // Divided before the sum, so that a 16-bit sum cannot overflow where the
-      // mean does not.
       const float scale = 1.0f / static_cast<float>(world_.size);
       const auto* values = static_cast<const float*>(buffer.data);
       pending.halves.resize(buffer.count);
@@ -115,10 +115,14 @@ class MpiCommunicator final : public Communicator {
                     comm_, &pending.request),
                 "all-reduce");
     } else {
-      check_mpi(MPI_Iallreduce(
-                    MPI_IN_PLACE, buffer.data, count,
-                    buffer.type == ElementType::kF64 ? MPI_DOUBLE : MPI_FLOAT,
-                    MPI_SUM, comm_, &pending.request),
+      const bool is_double = buffer.type == ElementType::kF64;
+      if (is_double)
+        divide(static_cast<double*>(buffer.data), buffer.count);
+      else
+        divide(static_cast<float*>(buffer.data), buffer.count);
+      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, buffer.data, count,
+                               is_double ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM,
+                               comm_, &pending.request),
                 "all-reduce");
     }
   }
@@ -141,16 +145,11 @@ class MpiCommunicator final : public Communicator {
         wait(pending.request, "gradient all-reduce", pending.sequence);
         record(pending);
       }
-      if (!pending.halves.empty()) {
-        auto* values = static_cast<float*>(pending.buffer.data);
-        std::transform(
-            pending.halves.begin(), pending.halves.end(), values,
-            compression_ == GradientCompression::kBf16 ? from_bf16 : from_fp16);
-      } else if (pending.buffer.type == ElementType::kF64) {
-        scale(static_cast<double*>(pending.buffer.data), pending.buffer.count);
-      } else {
-        scale(static_cast<float*>(pending.buffer.data), pending.buffer.count);
-      }
+      if (pending.halves.empty()) continue;
+      auto* values = static_cast<float*>(pending.buffer.data);
+      std::transform(
+          pending.halves.begin(), pending.halves.end(), values,
+          compression_ == GradientCompression::kBf16 ? from_bf16 : from_fp16);
     }
     pending_.clear();
   }
@@ -239,8 +238,9 @@ class MpiCommunicator final : public Communicator {
         {"all-reduce of bucket", bucket, 1, pending.start_s, now_s()});
   }
 
+  // By the number of ranks.
   template <class T>
-  void scale(T* values, size_t count) const {
+  void divide(T* values, size_t count) const {
     const T factor = T{1} / static_cast<T>(world_.size);
     for (size_t i = 0; i < count; ++i) values[i] *= factor;
   }

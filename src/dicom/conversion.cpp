@@ -18,6 +18,7 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/path_inside.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/private_key.hpp"
 #include "chexnet/core/progress.hpp"
 #include "input_files.hpp"
@@ -49,10 +50,15 @@ std::string years(const std::string& age) {
 }
 
 // The attribute when it is one of DICOM's codes (PS3.3 C.7.1.1, C.8.7.1.1.2): a
-// broken file may hold anything there, also a name.
+// broken file may hold anything there, also a name. Some devices write it in
+// small letters.
 std::string code(const std::string& text,
                  std::initializer_list<const char*> known) {
-  return std::ranges::find(known, text) == known.end() ? "" : text;
+  const auto is_same = [&](const char* other) {
+    return lowered(other) == lowered(text);
+  };
+  const auto* const found = std::ranges::find_if(known, is_same);
+  return found == known.end() ? "" : *found;
 }
 std::string sex_code(const std::string& text) {
   return code(text, {"M", "F", "O"});

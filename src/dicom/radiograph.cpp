@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +21,7 @@
 
 #include "attributes.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "display.hpp"
 #include "memory_bound.hpp"
 
@@ -93,17 +93,6 @@ std::vector<double> stored_values(const gdcm::Image& image,
   return values;
 }
 
-std::string in_capitals(std::string text) {
-  for (char& c : text)
-    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
-// Some devices write this code in small letters.
-std::string view_of(const gdcm::DataSet& set) {
-  return in_capitals(text_of(set, 0x0018, 0x5101));
-}
-
 // The view's code (PS3.16 CID 4010): by its number in SNOMED CT, or by its
 // English name, which has other numbers in older schemes. A picture of someone
 // who lies on a side is frontal.
@@ -115,14 +104,15 @@ bool has_lateral_code(const gdcm::DataSet& set) {
   const gdcm::DataSet& item = items->GetItem(1).GetNestedDataSet();
   const std::string number = text_of(item, 0x0008, 0x0100);
   if (number == "399173006" || number == "399198007") return true;
-  const std::string name = in_capitals(text_of(item, 0x0008, 0x0104));
-  const bool lies = name.find("DECUBITUS") != std::string::npos;
-  return name.find("LATERAL") != std::string::npos && !lies;
+  const std::string name = lowered(text_of(item, 0x0008, 0x0104));
+  const bool lies = name.find("decubitus") != std::string::npos;
+  return name.find("lateral") != std::string::npos && !lies;
 }
 
 bool is_lateral(const gdcm::DataSet& set) {
-  constexpr std::array kCodes = {"LL", "RL", "LLO", "RLO", "LATERAL", "LAT"};
-  return std::ranges::find(kCodes, view_of(set)) != kCodes.end() ||
+  constexpr std::array kCodes = {"ll", "rl", "llo", "rlo", "lateral", "lat"};
+  const std::string view = lowered(text_of(set, 0x0018, 0x5101));
+  return std::ranges::find(kCodes, view) != kCodes.end() ||
          has_lateral_code(set);
 }
 
@@ -231,7 +221,7 @@ void read_picture(const std::string& path, Radiograph& into) {
   into.patient = text_of(set, 0x0010, 0x0020);
   into.study = text_of(set, 0x0020, 0x000d);
   into.instance = text_of(set, 0x0008, 0x0018);
-  into.view = view_of(set);
+  into.view = text_of(set, 0x0018, 0x5101);
   into.sex = text_of(set, 0x0010, 0x0040);
   into.age = text_of(set, 0x0010, 0x1010);
 

@@ -167,7 +167,7 @@ fi
 cat >>make.py <<'PY'
 os.makedirs('said', exist_ok=True)
 write('a.dcm', ramp, 12, folder='said', x00100040=('CS', 'Jane Doe'), x00185101=('CS', 'DOE JANE'), x00101010=('AS', '097Y'))
-write('b.dcm', ramp, 12, folder='said', x00100040=('CS', 'O'), x00185101=('CS', 'AP'), x00101010=('AS', '089Y'))
+write('b.dcm', ramp, 12, folder='said', x00100040=('CS', 'O'), x00185101=('CS', 'ap'), x00101010=('AS', '089Y'))
 write('c.dcm', ramp, 12, folder='said', x00101010=('AS', 'Doe'), x00281050=('DS', '2048'), x00281051=('DS', '1024'), x00281056=('CS', 'DOE JANE'))
 PY
 python3 make.py

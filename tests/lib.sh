@@ -60,8 +60,10 @@ refused() {  # refused CODE PART ARGUMENTS...: the program exits with CODE and s
   fi
 }
 weights() { echo "$1/checkpoints/last/model.safetensors"; }
-await_step() {  # await_step RUN STEP TRIES LOG...: until metrics.jsonl has the step, looking 20 times a second
-  local run=$1 step=$2 tries=$3; shift 3
+# await_step RUN STEP TRIES LOG...: until metrics.jsonl has the step, looking 20 times a second; CHEXNET_PATIENCE times as
+# often where programs are slow
+await_step() {
+  local run=$1 step=$2 tries=$(($3 * ${CHEXNET_PATIENCE:-1})); shift 3
   for _ in $(seq "$tries"); do grep -q "\"step\":$step," "$run/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done
   echo "FAILED: $run never reached step $step"; cat "$@"; exit 1
 }

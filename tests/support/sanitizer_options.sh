@@ -5,3 +5,5 @@ export HWLOC_PLUGINS_BLACKLIST=hwloc_pci.so
 # Without intercept_tls_get_addr=0 the leak sanitizer guesses where thread-local blocks of glibc begin: now and then it
 # reads what is no address and ends with "Tracer caught signal 11". Those blocks are reached from the threads anyway.
 export ASAN_OPTIONS=detect_leaks=1:detect_odr_violation=0:intercept_tls_get_addr=0
+# A step takes ten times as long.
+export CHEXNET_PATIENCE=10

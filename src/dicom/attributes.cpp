@@ -20,12 +20,17 @@ std::string trimmed(std::string text) {
 
 std::string text_of(const gdcm::DataSet& set, uint16_t group,
                     uint16_t element) {
+  const std::string text = whole_text_of(set, group, element);
+  return trimmed(text.substr(0, text.find('\\')));
+}
+
+std::string whole_text_of(const gdcm::DataSet& set, uint16_t group,
+                          uint16_t element) {
   const gdcm::Tag tag(group, element);
   if (!set.FindDataElement(tag)) return {};
   const gdcm::ByteValue* bytes = set.GetDataElement(tag).GetByteValue();
   if (bytes == nullptr) return {};
-  std::string text(bytes->GetPointer(), bytes->GetLength());
-  return trimmed(text.substr(0, text.find('\\')));
+  return trimmed(std::string(bytes->GetPointer(), bytes->GetLength()));
 }
 
 bool number_of(const std::string& text, double& into) {

@@ -10,6 +10,10 @@ namespace chexnet {
 
 // The first of a text attribute's values, without padding; empty when absent.
 std::string text_of(const gdcm::DataSet& set, uint16_t group, uint16_t element);
+// Of an attribute that has one value, such as a patient's id: in some character
+// sets a backslash's byte is also part of a character.
+std::string whole_text_of(const gdcm::DataSet& set, uint16_t group,
+                          uint16_t element);
 // A US attribute; 0 when absent or too short.
 uint16_t short_of(const gdcm::DataSet& set, uint16_t group, uint16_t element);
 // False, and `into` as it was, when the text is no number.

@@ -184,7 +184,8 @@ Source read_source(const std::string& path) {
                     "files until predict has ended");
   gdcm::Reader reader;
   reader.SetFileName(path.c_str());
-  if (!reader.ReadUpToTag(gdcm::Tag(0x0028, 0x0000)))
+  // Up to the pixels: GDCM cannot stop earlier in a deflated file.
+  if (!reader.ReadUpToTag(gdcm::Tag(0x7fe0, 0x0000)))
     throw DataError("[dicom] " + path +
                     ": cannot be read as DICOM. Hint: is it damaged?");
   const gdcm::DataSet& set = reader.GetFile().GetDataSet();

@@ -22,6 +22,7 @@ namespace {
 struct Lut {
   double first = 0;
   std::vector<double> entries;
+  int bits = 16;  // of an entry, as the table says
   double at(double x) const {
     const double i = std::clamp(std::round(x - first), 0.0,
                                 static_cast<double>(entries.size() - 1));
@@ -64,6 +65,7 @@ bool read_lut(const gdcm::DataSet& set, uint16_t element, bool may_be_negative,
       vr == gdcm::VR::SS || (vr != gdcm::VR::US && may_be_negative);
   const uint16_t first = word(descriptor, 1);
   lut.first = is_signed ? static_cast<int16_t>(first) : first;
+  lut.bits = std::clamp<int>(word(descriptor, 2), 1, 16);
   lut.entries.resize(count);
   for (size_t i = 0; i < count; ++i)
     lut.entries[i] = in_bytes ? data[i] : word(data, i);
@@ -99,7 +101,7 @@ bool read_window(const gdcm::DataSet& set, Window& window) {
   window.function = text_of(set, 0x0028, 0x1056);
   if (window.function != "SIGMOID" && window.function != "LINEAR_EXACT")
     window.function = "LINEAR";
-  return window.width >= 1;
+  return window.function == "LINEAR" ? window.width >= 1 : window.width > 0;
 }
 
 // PS3.3 C.11.2.1.2 and C.11.2.1.3.
@@ -159,17 +161,19 @@ std::string apply_values_of_interest(const gdcm::DataSet& set,
   const bool negative =
       std::ranges::any_of(values, [](double x) { return x < 0; });
   if (read_lut(set, 0x3010, stored.is_signed || negative, lut)) {
-    const auto [low, high] = std::ranges::minmax(lut.entries);
-    for (double& x : values)
-      x = high > low ? (lut.at(x) - low) / (high - low) : 0;
-    return "; VOI LUT of " + std::to_string(lut.entries.size()) + " entries";
+    // From 0 to 2^bits - 1 (C.11.2.1.1), where entries keep to that.
+    const double most = std::ranges::max(lut.entries);
+    const double white = std::max(most, std::exp2(lut.bits) - 1);
+    for (double& x : values) x = lut.at(x) / white;
+    return "; VOI LUT of " + std::to_string(lut.entries.size()) +
+           " entries, white is " + fixed(white, 0);
   }
   if (Window window; read_window(set, window)) {
     for (double& x : values) x = windowed(window, x);
     return "; window " + fixed(window.center, 3) + " / " +
            fixed(window.width, 3) + " " + window.function;
   }
-  if (stored.bits <= 8 && !stored.is_signed && as_stored) {
+  if (stored.bits == 8 && !stored.is_signed && as_stored) {
     for (double& x : values) x = std::clamp(x / 255, 0.0, 1.0);
     return "; 8 bits as they are";
   }

@@ -26,11 +26,14 @@ std::string file_safe(const std::string& text) {
              : safe.substr(0, kLongest) + "-" + sha256_hex(text).substr(0, 8);
 }
 
-// A picture that names neither patient nor instance is called by its own
-// pixels, and equal ones are counted, so that none overwrites another.
+// Pictures of one study are of one patient. One that names nothing at all is
+// called by its own pixels, and equal ones are counted, so that none overwrites
+// another.
 std::string PatientNames::of(const Converted& file) {
-  std::string id = file.picture.patient.empty() ? file.picture.instance
-                                                : file.picture.patient;
+  const Radiograph& picture = file.picture;
+  std::string id = !picture.patient.empty() ? picture.patient
+                   : !picture.study.empty() ? picture.study
+                                            : picture.instance;
   if (id.empty()) {
     const std::string_view png(reinterpret_cast<const char*>(file.png.data()),
                                file.png.size());

@@ -15,7 +15,7 @@ namespace chexnet {
 class PatientNames {
  public:
   explicit PatientNames(std::string key) : key_(std::move(key)) {}
-  // A picture without patient id is a patient of its own.
+  // Without patient id a study is a patient, and a picture without one too.
   std::string of(const Converted& file);
 
  private:

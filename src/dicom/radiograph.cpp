@@ -56,20 +56,50 @@ bool has_magic(const std::string& path) {
   return in.gcount() == sizeof head && std::memcmp(head + 128, "DICM", 4) == 0;
 }
 
+// The pixels' cells in the host's byte order. GDCM takes values to begin at bit
+// 0 and cuts off what is above them, so others (`shift`) are read as they lie
+// in the file.
+std::vector<char> cells_of(const gdcm::Image& image, const gdcm::DataSet& set,
+                           const std::string& path, int shift) {
+  std::vector<char> cells(image.GetBufferLength());
+  const gdcm::Tag pixels(0x7fe0, 0x0010);
+  const auto* const stored = set.FindDataElement(pixels)
+                                 ? set.GetDataElement(pixels).GetByteValue()
+                                 : nullptr;
+  if (shift == 0) {
+    if (!image.GetBuffer(cells.data()))
+      fail(path, "its pixels cannot be decoded", "is it cut off?");
+    return cells;
+  }
+  const gdcm::TransferSyntax& syntax = image.GetTransferSyntax();
+  const bool is_plain = !syntax.IsEncapsulated() &&
+                        syntax.GetSwapCode() == gdcm::SwapCode::LittleEndian;
+  if (!is_plain || stored == nullptr || stored->GetLength() < cells.size())
+    fail(path, "its values begin above bit 0 of their cells",
+         "that is read without compression and in little-endian order alone: "
+         "gdcmconv --raw");
+  std::memcpy(cells.data(), stored->GetPointer(), cells.size());
+  return cells;
+}
+
 // A value may have fewer bits than its cell. The others are cut off (old files
 // keep overlays there), and the sign is the highest bit of the value.
 // Stored values as doubles.
 std::vector<double> stored_values(const gdcm::Image& image,
+                                  const gdcm::DataSet& set,
                                   const std::string& path, size_t count) {
-  std::vector<char> buffer(image.GetBufferLength());
-  if (!image.GetBuffer(buffer.data()))
-    fail(path, "its pixels cannot be decoded", "is it cut off?");
   const gdcm::PixelFormat format = image.GetPixelFormat();
   const int bits = format.GetBitsStored();
   const bool is_signed = format.GetPixelRepresentation() != 0;
-  const int shift = format.GetHighBit() + 1 - bits;  // 0 in nearly all files
-  if (shift < 0)
-    fail(path, "its high bit is below its stored bits", "fetch it again");
+  // As the file says: GDCM's own high bit is always that of values from bit 0
+  // on, and of compressed pixels its other figures are the codec's.
+  const bool says_it = set.FindDataElement(gdcm::Tag(0x0028, 0x0102));
+  const int shift = says_it ? short_of(set, 0x0028, 0x0102) + 1 -
+                                  short_of(set, 0x0028, 0x0101)
+                            : 0;
+  if (shift < 0 || (shift > 0 && shift + bits > format.GetBitsAllocated()))
+    fail(path, "its high bit does not fit its stored bits", "fetch it again");
+  const std::vector<char> buffer = cells_of(image, set, path, shift);
   std::vector<double> values(count);
   const auto widen = [&](uint32_t raw) {
     raw >>= shift;
@@ -172,7 +202,13 @@ void read_whole_picture(const std::string& path, gdcm::ImageReader& reader) {
   }
   if (warnings.str().find("Incomplete Pixel Data") != std::string::npos)
     fail(path, "its pixels are cut off", "fetch it again");
-  if (!whole) fail(path, "its picture cannot be read", "is it cut off?");
+  if (whole) return;
+  const gdcm::DataSet& set = reader.GetFile().GetDataSet();
+  for (const uint16_t element : {0x0008, 0x0009})
+    if (set.FindDataElement(gdcm::Tag(0x7fe0, element)))
+      fail(path, "its pixels are floating-point numbers",
+           "chexnet-dicom reads whole numbers only");
+  fail(path, "its picture cannot be read", "is it cut off?");
 }
 
 // GDCM copies as many bytes as the picture should have, however few there are.
@@ -218,7 +254,7 @@ void read_picture(const std::string& path, Radiograph& into) {
   check_length(path, image, set);
   into.width = static_cast<int>(image.GetDimension(0));
   into.height = static_cast<int>(image.GetDimension(1));
-  into.patient = text_of(set, 0x0010, 0x0020);
+  into.patient = whole_text_of(set, 0x0010, 0x0020);
   into.study = text_of(set, 0x0020, 0x000d);
   into.instance = text_of(set, 0x0008, 0x0018);
   into.view = text_of(set, 0x0018, 0x5101);
@@ -227,7 +263,7 @@ void read_picture(const std::string& path, Radiograph& into) {
 
   const size_t count =
       static_cast<size_t>(into.width) * static_cast<size_t>(into.height);
-  std::vector<double> values = stored_values(image, path, count);
+  std::vector<double> values = stored_values(image, set, path, count);
   const gdcm::PixelFormat format = image.GetPixelFormat();
   const StoredAs stored{format.GetPixelRepresentation() != 0,
                         format.GetBitsStored()};

@@ -23,7 +23,7 @@ def write(name, pixels, bits=16, photometric='MONOCHROME2', patient='Doe^Jane 17
     uid = '1.2.3.' + str(sum(name.encode()))
     meta = element(2, 0x0002, 'UI', '1.2.840.10008.5.1.4.1.1.1') + element(2, 0x0003, 'UI', uid) + element(2, 0x0010, 'UI', '1.2.840.10008.1.2.1')
     meta = element(2, 0x0000, 'UL', struct.pack('<I', len(meta))) + meta
-    allocated = 8 if bits <= 8 else 16
+    allocated = more.pop('cell', 8 if bits <= 8 else 16)
     data = {(8, 0x0016): element(8, 0x0016, 'UI', '1.2.840.10008.5.1.4.1.1.1'), (8, 0x0018): element(8, 0x0018, 'UI', uid),
             (8, 0x0060): element(8, 0x0060, 'CS', 'DX'),
             (0x10, 0x20): element(0x10, 0x20, 'LO', patient), (0x10, 0x40): element(0x10, 0x40, 'CS', 'F'), (0x10, 0x1010): element(0x10, 0x1010, 'AS', '018M'),
@@ -51,7 +51,8 @@ write('h_voi_lut.dcm', [i * 17 for i in range(16)], 8, x00283010=('SQ', struct.p
 write('i_sigmoid.dcm', ramp, 12, x00281050=('DS', '2048'), x00281051=('DS', '1000'), x00281056=('CS', 'SIGMOID'))
 item = element(0x28, 0x3002, 'SS', struct.pack('<HhH', 256, -128, 10)) + element(0x28, 0x3006, 'OW', lut)
 write('j_signed_lut.dcm', [i * 17 - 128 for i in range(16)], 16, sign=1, x00283010=('SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item))
-write('k_high_bit.dcm', [x << 4 for x in ramp], 12, x00280102=('US', struct.pack('<H', 15)))
+above = [i * 1361 % 4096 for i in range(16)]
+write('k_high_bit.dcm', [x << 4 for x in above], 12, x00280102=('US', struct.pack('<H', 15)))
 write('l_lut_below_zero.dcm', [i * 17 + 1024 - 128 for i in range(16)], 12, x00281052=('DS', '-1024'), x00281053=('DS', '1'),
       x00283010=('SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item))
 def bytes_lut(count):
@@ -63,12 +64,17 @@ write('o_signed_bytes.dcm', [i * 17 - 128 & 255 for i in range(16)], 8, sign=1)
 write('p_lut_cut.dcm', [i * 17 for i in range(16)], 8, x00283010=bytes_lut(200))
 padded = [-2000, -1900] + [i * 273 for i in range(1, 14)] + [-1800]
 write('q_padding.dcm', padded, 16, sign=1, x00280120=('SS', struct.pack('<h', -2000)), x00280121=('SS', struct.pack('<h', -1700)))
-write('r_all_padding.dcm', [7] * 16, 12, x00280120=('US', struct.pack('<H', 7)))
+write('qq_all_padding.dcm', [7] * 16, 12, x00280120=('US', struct.pack('<H', 7)))
+write('r_few_bits.dcm', list(range(16)), 4, cell=16)
+write('r_narrow_exact.dcm', ramp, 12, x00281052=('DS', '0'), x00281053=('DS', '0.000244140625'), x00281050=('DS', '0.5'), x00281051=('DS', '0.4'), x00281056=('CS', 'LINEAR_EXACT'))
+write('r_narrow_sigmoid.dcm', ramp, 12, x00281052=('DS', '0'), x00281053=('DS', '0.000244140625'), x00281050=('DS', '0.5'), x00281051=('DS', '0.4'), x00281056=('CS', 'SIGMOID'))
+item12 = element(0x28, 0x3002, 'US', struct.pack('<3H', 4096, 0, 12)) + element(0x28, 0x3006, 'OW', struct.pack('<4096H', *[1000 + i * 2000 // 4095 for i in range(4096)]))
+write('r_part_of_lut.dcm', ramp, 12, x00283010=('SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item12)) + item12))
 def view(meaning, value='R-1'):
     item = element(8, 0x0100, 'SH', value) + element(8, 0x0104, 'LO', meaning)
     return 'SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item
-write('r_frontal_view.dcm', ramp, 12, x00185101=('CS', 'pa'), x00540220=view('postero-anterior'))
-write('r_lying.dcm', ramp, 12, x00540220=view('left lateral decubitus'))
+write('ra_frontal_view.dcm', ramp, 12, x00185101=('CS', 'pa'), x00540220=view('postero-anterior'))
+write('rb_lying.dcm', ramp, 12, x00540220=view('left lateral decubitus'))
 write('s_lateral.dcm', ramp, 12, x00185101=('CS', 'LL'))
 write('s_small_letters.dcm', ramp, 12, x00185101=('CS', 'll'))
 write('s_view_name.dcm', ramp, 12, x00540220=view('Left lateral'))
@@ -107,6 +113,8 @@ half_up = lambda x: math.floor(x + 0.5)
 clip = lambda x: min(max(x, 0.0), 1.0)
 ramp = [i * 273 for i in range(16)]
 linear = lambda x, c, w: clip((x - (c - 0.5)) / (w - 1) + 0.5)
+lut10 = [half_up(255 * (255 - i * 17) * 4 / 1023) for i in range(16)]
+above = [i * 1361 % 4096 for i in range(16)]
 wanted = [
     [half_up(255 * x / 4095) for x in ramp],
     [half_up(255 * (1 - x / 4095)) for x in ramp],
@@ -115,16 +123,20 @@ wanted = [
     [255 - i * 17 for i in range(16)],
     [i * 17 for i in range(16)],
     [half_up(255 * linear(i * 200 - 1600, 0, 2001)) for i in range(16)],
-    [255 - i * 17 for i in range(16)],
+    lut10,
     [half_up(255 / (1 + math.exp(-4 * (x - 2048) / 1000))) for x in ramp],
-    [255 - i * 17 for i in range(16)],
-    [half_up(255 * x / 4095) for x in ramp],
-    [255 - i * 17 for i in range(16)],
+    lut10,
+    [half_up(255 * (x - min(above)) / (max(above) - min(above))) for x in above],
+    lut10,
     [255 - i * 17 for i in range(16)],
     [i * 17 for i in range(16)],
     [i * 17 for i in range(16)],
     [0, 0] + [half_up(255 * (i - 1) / 12) for i in range(1, 14)] + [0],
     [0] * 16,
+    [i * 17 for i in range(16)],
+    [half_up(255 * clip((x / 4096 - 0.5) / 0.4 + 0.5)) for x in ramp],
+    [half_up(255 / (1 + math.exp(-4 * (x / 4096 - 0.5) / 0.4))) for x in ramp],
+    [half_up(255 * (1000 + x * 2000 // 4095) / 4095) for x in ramp],
     [half_up(255 * x / 4095) for x in ramp],
     [half_up(255 * x / 4095) for x in ramp],
 ]
@@ -181,7 +193,9 @@ check "nor in how the values became 8 bits" bash -c '! grep -q "DOE JANE" said.o
 
 # Names of patients and files, whatever an id holds: distinct, short enough, and JSON is UTF-8.
 cat >>make.py <<'PY'
-os.makedirs('ids', exist_ok=True); os.makedirs('nobody', exist_ok=True); os.makedirs('order', exist_ok=True)
+os.makedirs('ids', exist_ok=True); os.makedirs('nobody', exist_ok=True); os.makedirs('order', exist_ok=True); os.makedirs('studies', exist_ok=True); os.makedirs('two_bytes', exist_ok=True)
+for i, patient in enumerate((b'\x81\x5c1', b'\x81\x5c2')): write(f'{i}.dcm', ramp, 12, folder='two_bytes', patient=patient, x00080005=('CS', 'GB18030'))
+for i in range(3): write(f'{i}.dcm', ramp, 12, folder='studies', patient='', x00080018=('UI', f'1.2.{i}'), x0020000d=('UI', f'1.3.{i // 2}'))
 for i, patient in enumerate(('A/1', 'A 1', 'A_1', 'X' * 400)): write(f'{i}.dcm', ramp, 12, folder='ids', patient=patient)
 open(b'ids/m\xfcller.dcm', 'wb').write(whole[:-20])
 for i in range(3): write(f'{i}.dcm', ramp, 12, folder='nobody', patient='', x00080018=('UI', ''))
@@ -194,6 +208,10 @@ check "and their JSON is UTF-8" python3 -c "import json, glob; json.load(open('j
 check "--ids keep: other ids, other patients; one that is a name stays as it is" test "$(tail -n +2 ids*.out/images.csv | cut -d, -f2 | sort -u | wc -l) $(grep -c '^A_1_000.png,A_1,' ids*.out/images.csv)" = "4 1"
 for ids in keep pseudonym; do
   "$converter" nobody --out nobody.$ids --ids $ids >/dev/null 2>&1
+  "$converter" studies --out studies.$ids --ids $ids >/dev/null 2>&1
+  check "--ids $ids: without a patient's id a study is a patient" test "$(tail -n +2 studies.$ids/images.csv | cut -d, -f2 | sort | uniq -c | awk '{print $1}' | sort | tr '\n' ' ')" = "1 2 "
+  "$converter" two_bytes --out two_bytes.$ids --ids $ids >/dev/null 2>&1
+  check "--ids $ids: a byte of a character is no end of an id" test "$(tail -n +2 two_bytes.$ids/images.csv | cut -d, -f2 | sort -u | wc -l)" = 2
   check "--ids $ids: without any id each image is a patient of its own" test "$(tail -n +2 nobody.$ids/images.csv | cut -d, -f2 | sort -u | wc -l)" = 3
 done
 "$converter" order --out order.out >/dev/null 2>&1

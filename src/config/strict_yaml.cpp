@@ -6,7 +6,6 @@
 #include <set>
 #include <sstream>
 
-#include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 
@@ -109,10 +108,6 @@ std::map<std::string, YamlValue> read_strict_yaml(const std::string& file,
                                                   const std::string& text) {
   if (text.size() > kMaxConfigBytes)
     fail(file, "larger than 256 KiB", "this is no config file");
-  // yaml-cpp would put other characters in the place of such bytes.
-  if (const size_t line = line_not_utf8(text); line > 0)
-    fail(file + ":" + std::to_string(line), "is not UTF-8",
-         "save the file as UTF-8");
   std::map<std::string, YamlValue> values;
   try {
     std::istringstream stream(text);

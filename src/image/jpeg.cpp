@@ -6,8 +6,8 @@
 //
 // Before any pixel: the size that the frame claims is checked against the
 // limits, and against the file's length, as Huffman coding needs a bit for each
-// block at least. The EXIF block is read by hand, each access within the file's
-// bytes, and says how the picture is turned upright at the end.
+// block at least. The EXIF block says how the picture is turned upright at the
+// end.
 #include <turbojpeg.h>
 
 #include <cstring>
@@ -16,6 +16,7 @@
 
 #include "formats.hpp"
 #include "jpeg_scan.hpp"
+#include "orientation.hpp"
 
 namespace chexnet {
 namespace {
@@ -36,45 +37,9 @@ bool huffman_coded(std::span<const std::byte> bytes) {
 // every 4 x 4 blocks of 8 x 8 pixels (sampling factors end at 4).
 constexpr int64_t kMostPixelsOfByte = int64_t{8} * 64 * 16;
 
-// The bytes of a TIFF header as EXIF has it, in its own byte order. What lies
-// behind the file's end reads as 0.
-class Tiff {
- public:
-  Tiff(std::span<const std::byte> bytes, size_t begin)
-      : bytes_(bytes), begin_(begin), little_(at(begin) == 'I') {}
-
-  // Of the first directory; 0 when it has no such tag.
-  unsigned short_value(unsigned tag) const {
-    const size_t directory = begin_ + u32(begin_ + 4);
-    const unsigned entries = u16(directory);
-    for (unsigned e = 0; e < entries; ++e) {
-      const size_t entry = directory + 2 + size_t{12} * e;
-      if (entry + 12 > bytes_.size()) break;
-      if (u16(entry) == tag) return u16(entry + 8);
-    }
-    return 0;
-  }
-
- private:
-  unsigned at(size_t i) const {
-    return i < bytes_.size() ? std::to_integer<unsigned>(bytes_[i]) : 0u;
-  }
-  unsigned u16(size_t i) const {
-    return little_ ? at(i) | at(i + 1) << 8 : at(i) << 8 | at(i + 1);
-  }
-  unsigned u32(size_t i) const {
-    return little_ ? u16(i) | u16(i + 2) << 16 : u16(i) << 16 | u16(i + 2);
-  }
-
-  std::span<const std::byte> bytes_;
-  size_t begin_;
-  bool little_;
-};
-
-// The orientation tag (1..8) of the first EXIF block; 1 when there is none or
-// it is damaged.
+// Of the first EXIF block; 1 when there is none.
 int exif_orientation(std::span<const std::byte> bytes) {
-  constexpr unsigned kApp1 = 0xE1, kScan = 0xDA, kOrientation = 0x0112;
+  constexpr unsigned kApp1 = 0xE1, kScan = 0xDA;
   const auto at = [&](size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   for (size_t p = 2; p + 4 <= bytes.size() && at(p) == 0xFF;) {
     const unsigned marker = at(p + 1);
@@ -84,35 +49,11 @@ int exif_orientation(std::span<const std::byte> bytes) {
     const bool fits = length >= 16 && bytes.size() - body > 6;
     if (marker == kApp1 && fits &&
         std::memcmp(&bytes[body], "Exif\0", 6) == 0) {
-      const unsigned value = Tiff(bytes, body + 6).short_value(kOrientation);
-      return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+      return orientation_of(bytes.subspan(body + 6));
     }
     p += 2 + length;
   }
   return 1;
-}
-
-// Turns the stored picture upright, by the EXIF 2.3 table of orientations.
-void apply_orientation(int orientation, GrayImage& image) {
-  if (orientation == 1) return;
-  const int w = image.width(), h = image.height();
-  const bool swap = orientation >= 5;
-  const int out_w = swap ? h : w, out_h = swap ? w : h;
-  GrayImage out;
-  out.reset(out_w, out_h);
-  for (int y = 0; y < out_h; ++y) {
-    for (int x = 0; x < out_w; ++x) {
-      int sx = swap ? y : x, sy = swap ? x : y;
-      if (orientation == 2 || orientation == 3 || orientation == 7 ||
-          orientation == 8)
-        sx = w - 1 - sx;
-      if (orientation == 3 || orientation == 4 || orientation == 6 ||
-          orientation == 7)
-        sy = h - 1 - sy;
-      out.row(y)[x] = image.row(sy)[sx];
-    }
-  }
-  image = std::move(out);
 }
 
 // 1/2, 1/4 and 1/8 have SIMD code in libjpeg-turbo, the other eighths have not.
@@ -159,7 +100,7 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
   if (colors == TJCS_GRAY && scale.denom > 1 &&
       decode_gray_jpeg(bytes, 8 / scale.denom, jpeg_scan_decoders().front(),
                        into))
-    return apply_orientation(exif_orientation(bytes), into);
+    return turn_upright(exif_orientation(bytes), into);
   const int width = TJSCALED(full_width, scale),
             height = TJSCALED(full_height, scale);
   into.reset(width, height);
@@ -189,7 +130,7 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                       : luma(p[0], p[1], p[2]);
     }
   }
-  apply_orientation(exif_orientation(bytes), into);
+  turn_upright(exif_orientation(bytes), into);
 }
 
 }  // namespace chexnet

@@ -22,6 +22,7 @@
 #include "chexnet/image/inflate.hpp"
 #include "chexnet/image/unfilter.hpp"
 #include "formats.hpp"
+#include "orientation.hpp"
 #include "resize_kernels.hpp"
 
 namespace chexnet {
@@ -38,7 +39,8 @@ struct Chunks {
       data;  // of all IDAT chunks: in the file, or in `joined`
   std::vector<std::byte> joined;  // empty while there is one IDAT chunk
   std::vector<std::span<const std::byte>>
-      critical;  // whole, without which there are no pixels
+      critical;         // whole, without which there are no pixels
+  int orientation = 1;  // of the first eXIf chunk
 };
 
 // What a thread keeps from picture to picture.
@@ -72,6 +74,8 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin,
   chunks.joined.clear();
   chunks.critical.clear();
   chunks.header = chunks.data = {};
+  chunks.orientation = 1;
+  bool has_exif = false;
   size_t at = 8;
   for (;;) {
     if (bytes.size() - at < 12) damaged(origin, "the file is cut off");
@@ -92,6 +96,10 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin,
         chunks.joined.assign(chunks.data.begin(), chunks.data.end());
       chunks.joined.insert(chunks.joined.end(), type_and_body.begin() + 4,
                            type_and_body.end());
+    }
+    if (is("eXIf") && !has_exif) {
+      chunks.orientation = orientation_of(type_and_body.subspan(4));
+      has_exif = true;
     }
     if ((type_and_body[0] & std::byte{32}) == std::byte{0})
       chunks.critical.push_back(bytes.subspan(at, length + 12));
@@ -153,7 +161,7 @@ const uint8_t* filtered_lines(const Chunks& chunks, const Header& header,
 
 // libspng sees the critical chunks alone: it would unpack every iCCP, zTXt and
 // iTXt, of which a megabyte can become a gigabyte, and none of them changes the
-// gray values.
+// gray values. (Of eXIf the orientation is read by read_chunks.)
 std::span<const std::byte> without_extras(const Chunks& chunks) {
   static constexpr std::string_view kMagic = "\x89PNG\r\n\x1a\n";
   std::vector<std::byte>& file = scratch().critical_file;
@@ -223,13 +231,15 @@ void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
   Chunks& chunks = scratch().chunks;
   read_chunks(bytes, origin, chunks);
   const Header header = read_header(chunks, limits, origin);
-  if (header.gray8) {
-    if (const uint8_t* lines = filtered_lines(chunks, header, origin)) {
-      into.reset(header.width, header.height);
-      return unfilter(unfilter_kernels().front(), lines, into);
-    }
+  const uint8_t* lines =
+      header.gray8 ? filtered_lines(chunks, header, origin) : nullptr;
+  if (lines != nullptr) {
+    into.reset(header.width, header.height);
+    unfilter(unfilter_kernels().front(), lines, into);
+  } else {
+    decode_by_library(chunks, header, origin, into);
   }
-  decode_by_library(chunks, header, origin, into);
+  turn_upright(chunks.orientation, into);
 }
 
 bool decode_png_resized(std::span<const std::byte> bytes,
@@ -240,7 +250,8 @@ bool decode_png_resized(std::span<const std::byte> bytes,
   GrayImage& band = scratch().band;
   read_chunks(bytes, origin, chunks);
   const Header header = read_header(chunks, limits, origin);
-  if (!header.gray8 || header.width == size || header.height == size)
+  if (!header.gray8 || header.width == size || header.height == size ||
+      chunks.orientation != 1)
     return false;
   const uint8_t* lines = filtered_lines(chunks, header, origin);
   if (lines == nullptr) return false;

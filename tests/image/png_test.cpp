@@ -235,3 +235,58 @@ TEST_CASE("every gray PNG of the X-ray set decodes as in libpng") {
   }
   CHECK(compared > 1100);
 }
+
+TEST_CASE("a PNG is turned upright by its eXIf chunk") {
+  // One entry, the orientation.
+  const auto exif = [](uint8_t orientation, bool little) {
+    return little
+               ? Pixels{'I', 'I', 42, 0, 8, 0,           0, 0, 1, 0, 0x12, 1, 3,
+                        0,   1,   0,  0, 0, orientation, 0, 0, 0, 0, 0,    0, 0}
+               : Pixels{'M', 'M',         0,    42, 0, 0, 0, 8, 0,
+                        1,   1,           0x12, 0,  3, 0, 0, 0, 1,
+                        0,   orientation, 0,    0,  0, 0, 0, 0};
+  };
+  const auto file_with = [&](const Pixels& exif_body, bool in_front,
+                             const Pixels& lines, int width, int height) {
+    auto file = png_head(width, height, 8, 0);
+    if (in_front) put_chunk(file, "eXIf", exif_body);
+    put_chunk(file, "IDAT", deflated(lines));
+    if (!in_front) put_chunk(file, "eXIf", exif_body);
+    put_chunk(file, "IEND", {});
+    return file;
+  };
+  const Pixels lines = {0, 'a', 'b', 'c', 0, 'd', 'e', 'f'};
+  const std::vector<std::pair<int, std::string>> upright = {
+      {3, "abcdef"}, {3, "cbafed"}, {3, "fedcba"}, {3, "defabc"},
+      {2, "adbecf"}, {2, "daebfc"}, {2, "fcebda"}, {2, "cfbead"}};
+  for (uint8_t o = 1; o <= upright.size(); ++o) {
+    CAPTURE(int{o});
+    const auto& [width, wanted] = upright[o - 1u];
+    for (const bool little : {true, false}) {
+      GrayImage image;
+      decode_image(file_with(exif(o, little), little, lines, 3, 2), {}, "x.png",
+                   image);
+      CHECK(image.width() == width);
+      CHECK(image.contiguous() == Pixels(wanted.begin(), wanted.end()));
+    }
+  }
+  CHECK(ours(file_with(exif(9, true), true, lines, 3, 2)) ==
+        Pixels({'a', 'b', 'c', 'd', 'e', 'f'}));
+
+  Random random(7, Purpose::kTest, 12);
+  Pixels large;
+  for (int y = 0; y < 40; ++y) {
+    large.push_back(0);
+    for (int x = 0; x < 50; ++x)
+      large.push_back(static_cast<uint8_t>(random.below(256)));
+  }
+  const auto turned = file_with(exif(6, true), true, large, 50, 40);
+  GrayImage image;
+  decode_image(turned, {}, "x.png", image);
+  constexpr int kSize = 16;
+  Pixels wanted(kSize * kSize), got(kSize * kSize);
+  resize(image, {0, 0, 40, 50}, kSize, ResizeKind::kAntialias, wanted.data());
+  decode_resized(turned, {}, "x.png", kSize, ResizeKind::kAntialias, image,
+                 got.data());
+  CHECK(got == wanted);
+}

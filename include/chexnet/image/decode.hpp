@@ -4,7 +4,7 @@
 // millions of pixels. So an image takes at most 13 bytes a pixel of max_pixels
 // (a progressive CMYK JPEG; a gray PNG takes 2). Color becomes gray by ITU-R
 // 601-2 luma as in Pillow's convert("L"); alpha is dropped; 16-bit samples are
-// divided by 257; the EXIF orientation of a JPEG is applied.
+// divided by 257; the EXIF orientation of a JPEG or a PNG is applied.
 #pragma once
 
 #include <cstddef>

@@ -72,7 +72,7 @@ std::string tag_of(const std::string& event, const MetricFields& fields) {
 }  // namespace
 
 MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start)
-    : tensorboard_(folder), path_(folder / "metrics.jsonl") {
+    : tensorboard_(folder, start.step + 1), path_(folder / "metrics.jsonl") {
   cut_after(path_, start);
   lines_.open(AppendName(path_).name(), std::ios::app);
   if (!lines_ || !tensorboard_.good())

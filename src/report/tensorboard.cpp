@@ -22,8 +22,10 @@ enum EventField : Tag {
   kWallTime = 1,
   kStep = 2,
   kFileVersion = 3,
-  kSummary = 5
+  kSummary = 5,
+  kSessionLog = 7
 };
+enum SessionLogField : Tag { kStatus = 1 };
 enum SummaryField : Tag { kValue = 1 };
 enum ValueField : Tag {
   kTag = 1,
@@ -53,6 +55,7 @@ enum MetadataField : Tag { kPluginData = 1 };
 enum PluginDataField : Tag { kPluginName = 1 };
 
 constexpr int kStringType = 7;  // DT_STRING
+constexpr int kStart = 1;       // SessionLog.START
 constexpr int kRgb = 3;         // colorspace: channels
 constexpr size_t kBins = 40;
 
@@ -84,7 +87,8 @@ std::string value_record(
 
 }  // namespace
 
-TensorBoardLog::TensorBoardLog(const std::filesystem::path& folder) {
+TensorBoardLog::TensorBoardLog(const std::filesystem::path& folder,
+                               int64_t first_step) {
   const auto name = "events.out.tfevents." +
                     std::to_string(static_cast<long long>(system_time_s())) +
                     "." + host_name() + "." + std::to_string(getpid());
@@ -95,6 +99,16 @@ TensorBoardLog::TensorBoardLog(const std::filesystem::path& folder) {
   event.add_double(kWallTime, system_time_s());
   event.add_string(kFileVersion, "brain.Event:2");
   record(version);
+
+  std::string start;
+  protozero::pbf_writer restart(start);
+  restart.add_double(kWallTime, system_time_s());
+  restart.add_int64(kStep, first_step);
+  {
+    protozero::pbf_writer session(restart, kSessionLog);
+    session.add_enum(kStatus, kStart);
+  }
+  record(start);
 }
 
 // TFRecord framing: length, masked CRC32C of it, bytes, masked CRC32C of them

@@ -155,7 +155,7 @@ TEST_CASE("a histogram holds what lies in 0..1, each value in one bin") {
   const std::vector<double> values = {0, 0.025, 0.02501, 0.5,         1,
                                       1, 1.5,   -0.1,    std::nan("")};
   {
-    TensorBoardLog log(folder.path());
+    TensorBoardLog log(folder.path(), 1);
     REQUIRE(log.good());
     log.histogram("h", 3, values);
     log.histogram("none", 3, std::vector<double>{2.0});
@@ -190,6 +190,32 @@ TEST_CASE("a histogram holds what lies in 0..1, each value in one bin") {
   CHECK(counts[19] == 1);
   CHECK(counts[39] == 2);
   CHECK(sum == Approx(2.55001));
+}
+
+TEST_CASE("readers of event files drop what a resumed run writes again") {
+  const ScratchFolder folder;
+  { const TensorBoardLog log(folder.path(), 8); }
+  std::string bytes;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    bytes = read_text(entry.path());
+  protozero::pbf_reader event = last_event(bytes);
+  int64_t step = 0;
+  int status = 0;
+  while (event.next()) switch (event.tag()) {
+      case 2:
+        step = event.get_int64();
+        break;
+      case 7: {
+        protozero::pbf_reader session = event.get_message();
+        REQUIRE(session.next(1));
+        status = session.get_enum();
+        break;
+      }
+      default:
+        event.skip();
+    }
+  CHECK(step == 8);
+  CHECK(status == 1);  // SessionLog.START
 }
 
 TEST_CASE("an error is kept with the run it ended, and nowhere else") {

@@ -18,7 +18,9 @@ namespace chexnet {
 class TensorBoardLog {
  public:
   // A new events.out.tfevents.* in `folder`; good() tells whether it is there.
-  explicit TensorBoardLog(const std::filesystem::path& folder);
+  // What earlier files there have from `first_step` on is written again, and
+  // readers drop it (PyTorch's purge_step).
+  TensorBoardLog(const std::filesystem::path& folder, int64_t first_step);
   bool good() const { return file_.good(); }
 
   // Values that are not finite are left out.

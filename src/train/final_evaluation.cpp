@@ -120,8 +120,14 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
     const std::string name = choice_name(asked);
     const Split& split = parts.dataset.splits.named(name);
     if (split.rows.empty()) continue;
+    // Unweighted, as `evaluate` has it: losses of runs with other weights
+    // compare.
+    const LossWeights weights =
+        loss_weights(LossWeighting::kNone, parts.dataset.manifest, split);
+    const RunContext run{parts.config,  parts.comm,    parts.device,
+                         parts.dataset, parts.network, weights};
     const auto prediction =
-        predict_split(parts, split, [&] { return parts.stop.asked(0); });
+        predict_split(run, split, [&] { return parts.stop.asked(0); });
     if (!prediction) return std::nullopt;
     const Predictions& predictions = prediction->predictions;
     Scores scores = score(predictions, parts.config.eval.findings);

@@ -3,6 +3,12 @@
 source tests/lib.sh
 check "a run" "$program" train "$small" --out "$scratch/run" --set train.max_steps=2 --set eval.splits=[val,test] --set data.val_fraction=0.3 2>"$scratch/log"
 val=$scratch/run/predictions_val.csv
+check "a run with weights" "$program" train "$small" --out "$scratch/weighted" --set train.max_steps=2 --set eval.splits=[test] --set train.loss_weights=pos_weight --set data.allow_patient_leak=true 2>"$scratch/log"
+check "its final loss is as unweighted as evaluate's" python3 - "$scratch/weighted/results.json" <("$program" evaluate "$scratch/weighted" --json 2>/dev/null) <<'PY'
+import json, sys
+final, evaluated = (json.load(open(path)) for path in sys.argv[1:])
+assert abs(final["evaluations"]["test"]["loss"] - evaluated["loss"]) < 1e-9, (final["evaluations"]["test"]["loss"], evaluated["loss"])
+PY
 evaluate() { "$program" evaluate "$scratch/run" "$@" 2>"$scratch/err"; }
 evaluate --choose-on "$val" --sensitivity 0.8 --threshold 0.4 --prevalence 0.01 --figures "$scratch/f.csv" --json >"$scratch/e.json"
 check "figures, intervals and points agree with each other" python3 - "$scratch/e.json" "$scratch/f.csv" "$val" "$scratch/run/predictions_test.csv" <<'PY'

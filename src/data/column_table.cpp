@@ -94,7 +94,7 @@ Layout layout_of(const std::vector<std::string_view>& fields,
   layout.age = optional(columns.age);
   layout.sex = optional(columns.sex);
   layout.view = optional(columns.view);
-  layout.weight = weight_column(layout.header, file);
+  layout.weight = weight_column(layout.header, file, table);
   const size_t lateral = optional(chexpert ? "Frontal/Lateral" : std::string());
   if (columns.findings.empty())
     take_others(lateral, layout, m);

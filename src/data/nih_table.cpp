@@ -32,7 +32,7 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
   const size_t sex =
       column(header, says_sex ? "Patient Sex" : "Patient Gender", table);
   const size_t view = column(header, "View Position", table);
-  const size_t weight = weight_column(header, file);
+  const size_t weight = weight_column(header, file, table);
   choice.begin_table(m.path, header, {image, age, sex, view});
   const size_t needed = std::max({image, labels, patient, age, sex, view}) + 1;
   std::unordered_map<std::string_view, size_t> index;

@@ -75,7 +75,7 @@ std::vector<std::string> excluded_names(const std::string& path,
   for (std::vector<std::string_view> fields; csv.next(fields);) {
     line = csv.line();
     const std::string name(trimmed(fields[0]));
-    if (fields.size() > 1 || name.find(';') != std::string::npos)
+    if (fields.size() > 1 || name.find_first_of(";\r") != std::string::npos)
       refuse(line, "holds several names");
     if (is_pseudonym(name))
       refuse(line,

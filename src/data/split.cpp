@@ -14,6 +14,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/data/table_text.hpp"
 
@@ -177,6 +178,51 @@ void seal(const Manifest& manifest, const std::string& name, Split& split) {
   split.sha256 = sum.hex();
 }
 
+// An id without leading zeros and ".0", which tables add to numbers; empty for
+// an id that is no number.
+std::string number_of(std::string_view id) {
+  const auto point = id.find('.');
+  if (point != std::string_view::npos &&
+      id.substr(point + 1).find_first_not_of('0') == std::string_view::npos)
+    id = id.substr(0, point);
+  if (id.empty() ||
+      id.find_first_not_of("0123456789") != std::string_view::npos)
+    return {};
+  return std::string(
+      id.substr(std::min(id.find_first_not_of('0'), id.size() - 1)));
+}
+
+// Ids are compared as they are spelt, so one patient may pass as two.
+void warn_of_spellings(const Manifest& manifest, const Splits& splits) {
+  struct First {
+    const Split* split;
+    uint32_t row;
+  };
+  std::unordered_map<std::string, First> number_in;
+  std::map<std::string, std::string> alike;  // number -> where
+  for (const Split* split : {&splits.train, &splits.val, &splits.test}) {
+    for (const auto row : split->rows) {
+      const std::string number = number_of(manifest.patients[row]);
+      if (number.empty()) continue;
+      const auto [first, is_new] = number_in.emplace(number, First{split, row});
+      const auto& [other, other_row] = first->second;
+      if (is_new || other == split ||
+          manifest.patients[other_row] == manifest.patients[row])
+        continue;
+      alike.emplace(number, manifest.place(other_row) + " in " + other->name +
+                                " and " + manifest.place(row) + " in " +
+                                split->name);
+    }
+  }
+  if (alike.empty()) return;
+  log_warning("[split] " + std::to_string(alike.size()) +
+              " patients of two splits have the same number, spelt otherwise "
+              "(as 75, 0075 or 75.0), e.g. those of " +
+              alike.begin()->second +
+              ": if they are one person, scores are too good. Hint: spell an "
+              "id alike in all tables");
+}
+
 size_t check_leaks(const Manifest& manifest, const Splits& splits,
                    bool allowed) {
   std::unordered_map<uint32_t, const Split*> image_in;
@@ -254,6 +300,7 @@ Splits make_splits(const Manifest& manifest, const DataConfig& config) {
   seal(manifest, "test", splits.test);
   splits.leaked_patients =
       check_leaks(manifest, splits, config.allow_patient_leak);
+  if (manifest.knows_patients) warn_of_spellings(manifest, splits);
   return splits;
 }
 

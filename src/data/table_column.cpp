@@ -20,11 +20,13 @@ size_t find_column(const std::vector<std::string_view>& header,
                    const std::string& column, const std::string& path) {
   std::vector<std::string> names;
   for (const auto name : header) names.emplace_back(trimmed(name));
-  const auto found = std::ranges::find(
-      names, lowered(column), [](const auto& name) { return lowered(name); });
+  const auto found = std::ranges::find(names, lowered(column), lowered);
   if (found == names.end())
     throw DataError("[manifest] " + path + ": has no column '" + column +
                     "'. Hint: it has " + listed(names, 40));
+  if (std::ranges::count(names, lowered(column), lowered) > 1)
+    throw DataError("[manifest] " + path + ": column '" + *found +
+                    "' is in the header twice. Hint: rename or remove one");
   return static_cast<size_t>(found - names.begin());
 }
 

@@ -55,32 +55,25 @@ float parse_weight(std::string_view cell, const Table& table,
   return *value;
 }
 
-namespace {
-
-// npos where the table has no such column.
-size_t find_column(const std::vector<std::string>& header,
-                   const std::string& name) {
-  const auto found = std::ranges::find(header, name);
-  return found == header.end() ? std::string::npos
-                               : static_cast<size_t>(found - header.begin());
-}
-
-}  // namespace
-
 size_t column(const std::vector<std::string>& header, const std::string& name,
               const Table& table, const std::string& remedy) {
-  const size_t found = find_column(header, name);
-  if (found == std::string::npos)
+  const auto found = std::ranges::find(header, name);
+  if (found == header.end())
     table.fail("no column '" + name + "'",
                "the header has " + nearest_names(name, header, header.size()) +
                    remedy);
-  return found;
+  if (std::ranges::count(header, name) > 1)
+    table.fail("column '" + name + "' is in the header twice",
+               "nobody can tell which one counts: rename or remove one");
+  return static_cast<size_t>(found - header.begin());
 }
 
 size_t weight_column(const std::vector<std::string>& header,
-                     const TableFile& file) {
-  return file.sample_weight.empty() ? std::string::npos
-                                    : find_column(header, file.sample_weight);
+                     const TableFile& file, const Table& table) {
+  const std::string& name = file.sample_weight;
+  const bool has_it =
+      !name.empty() && std::ranges::find(header, name) != header.end();
+  return has_it ? column(header, name, table) : std::string::npos;
 }
 
 bool add_row(Manifest& m, const Table& table, RowChoice& choice,

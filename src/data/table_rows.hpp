@@ -30,12 +30,12 @@ float parse_age(std::string_view cell);
 float parse_weight(std::string_view cell, const Table& table,
                    const std::string& column);
 
-// DataError where the table has no such column; `remedy` ends its hint.
+// DataError where the table has no such column, or two; `remedy` ends its hint.
 size_t column(const std::vector<std::string>& header, const std::string& name,
               const Table& table, const std::string& remedy = {});
 // npos where none is asked for, or the table lacks it.
 size_t weight_column(const std::vector<std::string>& header,
-                     const TableFile& file);
+                     const TableFile& file, const Table& table);
 
 // Whether the row takes part.
 bool add_row(Manifest& m, const Table& table, RowChoice& choice,

@@ -63,4 +63,20 @@ names = {c['name'] for c in version['components']}
 assert 'LibTorch' in names and names == {p['name'] for p in spdx['packages']} - {'chexnet-train', 'chexnet-dicom'}, names
 assert all(c['version'] for c in version['components']), version
 PY
+# One number in two tables, spelt otherwise in each: perhaps one person, and then a leak.
+python3 - "$phantom" <<'PY'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1] + '/Data_Entry_2017.csv')))
+for name, spelt, part in (('plain', '{}', rows[::2]), ('zeros', '{:0>8}', rows[1::2]), ('point', '{}.0', rows[1::2])):
+    with open(name + '.csv', 'w') as table:
+        table.write('image,who,Effusion\n')
+        for row in part:
+            table.write(f"{row['Image Index']},{spelt.format(row['Patient ID'])},{int('Effusion' in row['Finding Labels'])}\n")
+PY
+for other in zeros point; do
+  "$program" inspect site.yaml --set "data.manifest.path=[plain.csv,$other.csv]" --set data.manifest.split='[train,test]' --set data.test_fraction=0 >/dev/null 2>log
+  check "ids that are one number ($other) in two splits are warned of" grep -qE '\[split\] [0-9]+ patients of two splits have the same number, spelt otherwise .* e.g. those of plain.csv:[0-9]+ in train and '"$other.csv:[0-9]+ in test" log
+done
+"$program" inspect site.yaml >/dev/null 2>log
+check "and others are not" sh -c '! grep -q "same number" log'
 finish

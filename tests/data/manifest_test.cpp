@@ -125,6 +125,15 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
           read_manifest(config);
         }).find("no column 'files'. Hint: the header has 'file'") !=
         std::string::npos);
+  for (const char* doubled :
+       {"file,who,A,B,A\na.png,p1,1,0,0\n", "file,file,who,A,B\na,b,p1,1,0\n",
+        "file,who,who,A,B\na.png,p1,p2,1,0\n"}) {
+    config.manifest.path = {folder.write("doubled.csv", doubled)};
+    config.manifest.columns.image = "file";
+    CHECK(error_of<DataError>([&] {
+            read_manifest(config);
+          }).find("is in the header twice") != std::string::npos);
+  }
   config.manifest.path = {
       folder.write("u.csv", "file,who,A,B\na.png,p1,2,0\n")};
   config.manifest.columns.image = "file";

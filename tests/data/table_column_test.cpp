@@ -27,6 +27,9 @@ TEST_CASE("cells of any column stand by the rows of the manifest") {
   CHECK(
       refusal("view").find("has no column 'view'. Hint: it has image, Ward") !=
       std::string::npos);
+  folder.write("b.csv", "Mass,image,ward,Ward\n1,z.png,ER,OR\n");
+  CHECK(refusal("ward").find("column 'ward' is in the header twice") !=
+        std::string::npos);
   folder.write("b.csv", "Mass,image,ward\n");
   CHECK(refusal("ward").find("b.csv: has changed") != std::string::npos);
 }

@@ -15,12 +15,17 @@ namespace chexnet {
 namespace {
 
 // Beta(alpha, alpha) for alpha up to 1, by Johnk's rejection (1964); at alpha
-// = 1 every second pair is kept, below more.
+// = 1 every second pair is kept, below more. At a small alpha both powers may
+// be too small for a double, and their logarithms are compared.
 double symmetric_beta(double alpha, Random& random) {
   for (;;) {
-    const double x = std::pow(random.uniform(), 1 / alpha);
-    const double y = std::pow(random.uniform(), 1 / alpha);
-    if (x + y > 0 && x + y <= 1) return x / (x + y);
+    const double u = random.uniform(), v = random.uniform();
+    const double x = std::pow(u, 1 / alpha), y = std::pow(v, 1 / alpha);
+    if (x + y > 1) continue;
+    if (x + y > 0) return x / (x + y);
+    const double share =
+        1 / (1 + std::exp((std::log(v) - std::log(u)) / alpha));
+    if (!std::isnan(share)) return share;
   }
 }
 

@@ -102,6 +102,19 @@ TEST_CASE("what is drawn depends on seed and position, not on ranks") {
   CHECK(own_partner < 60);
 }
 
+TEST_CASE("a share of mixup is drawn at once, however small its parameter") {
+  const Manifest m = rare_and_common();
+  for (const double alpha : {1e-3, 1e-12, 1e-300}) {
+    CAPTURE(alpha);
+    const TrainSampler sampler(all_rows(m),
+                               {.seed = 5, .mixup = alpha, .batch = 12});
+    double least = 1;
+    for (uint64_t ticket = 0; ticket < 200; ++ticket)
+      least = std::min(least, double{sampler.at(ticket).share});
+    CHECK((least > 0.9 && least <= 1));  // nearly always one of the images
+  }
+}
+
 TEST_CASE("a batch holds the mixture of both images and of their labels") {
   const ScratchFolder folder;
   Manifest m = draw_phantom_set(folder.path(), 12, 32);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -45,8 +46,23 @@ bool has_name(int fd, const std::filesystem::path& path) {
 
 }  // namespace
 
-RunLock::RunLock(const std::filesystem::path& folder, double timeout_s) {
-  const auto path = folder / ".lock";
+RunLock::RunLock(const std::filesystem::path& folder, double timeout_s)
+    : folder_(folder) {
+  take(timeout_s);
+}
+
+void RunLock::require() {
+  const auto path = folder_ / ".lock";
+  std::error_code error;
+  if (has_name(fd_, path) || !std::filesystem::exists(folder_, error)) return;
+  log_warning("[launch] " + path.string() +
+              ": was removed while this run holds it; it is taken again. Hint: "
+              "leave it there: it is free as soon as no process uses it");
+  take(0);
+}
+
+void RunLock::take(double timeout_s) {
+  const auto path = folder_ / ".lock";
   int error = 0;
   // A start that failed takes its lock file away: who waited for it holds a
   // file that nobody else will find.
@@ -64,8 +80,8 @@ RunLock::RunLock(const std::filesystem::path& folder, double timeout_s) {
       std::array<char, 256> holder{};
       [[maybe_unused]] const auto count =
           ::pread(fd_, holder.data(), holder.size() - 1, 0);
-      ::close(fd_);
-      throw CheckpointError("[launch] " + folder.string() + ": in use by " +
+      ::close(std::exchange(fd_, -1));
+      throw CheckpointError("[launch] " + folder_.string() + ": in use by " +
                             holder.data() +
                             ". Hint: wait for that run, stop it, or choose "
                             "another folder with --out");
@@ -82,7 +98,9 @@ RunLock::RunLock(const std::filesystem::path& folder, double timeout_s) {
                 ": cannot be written: " + std::strerror(errno));
 }
 
-RunLock::~RunLock() { ::close(fd_); }
+RunLock::~RunLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 std::optional<bool> run_is_locked(const std::filesystem::path& folder) {
   const int fd = ::open((folder / ".lock").c_str(),

@@ -176,6 +176,7 @@ void TrainingLoop::checkpoint() {
   if (parts_.comm.rank() == 0) {
     const std::string description =
         model_description(parts_.config, parts_.dataset);
+    parts_.folder.require_lock();
     parts_.metrics->sync();
     parts_.folder.store().save(
         state_.step, state_.to_json(),

@@ -23,6 +23,21 @@ TEST_CASE("a run folder has one user at a time") {
   CHECK_FALSE(run_is_locked(folder / "nothing"));
 }
 
+TEST_CASE("a lock whose file is removed is taken again, or is another's") {
+  const ScratchFolder folder;
+  RunLock lock(folder.path());
+  const auto again = [&] {
+    return error_of<CheckpointError>([&] { lock.require(); });
+  };
+  CHECK(again().empty());
+  std::filesystem::remove(folder / ".lock");
+  CHECK(again().empty());
+  CHECK(run_is_locked(folder.path()) == true);
+  std::filesystem::remove(folder / ".lock");
+  const RunLock second(folder.path());
+  CHECK(again().find("in use by process") != std::string::npos);
+}
+
 TEST_CASE("ranks that start again wait for a lock of ranks that still end") {
   const ScratchFolder folder;
   auto dying = std::make_unique<RunLock>(folder.path());

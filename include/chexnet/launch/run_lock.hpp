@@ -16,7 +16,13 @@ class RunLock {
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
+  // The lock is still this object's. Where somebody removed its file it is
+  // taken again; CheckpointError as above where another process has done so.
+  void require();
+
  private:
+  void take(double timeout_s);
+  std::filesystem::path folder_;
   int fd_ = -1;
 };
 

@@ -66,6 +66,8 @@ class RunFolder {
   // ranks.
   int64_t batch() const { return batch_; }
   CheckpointStore& store() { return *store_; }  // rank 0 only
+  // RunLock::require(); before anything is replaced. Rank 0 only.
+  void require_lock() { lock_->require(); }
   // Whether the data of this config were read before, by the run that is
   // resumed or by the ranks that our parent starts again. The same on all
   // ranks.

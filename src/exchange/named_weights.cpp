@@ -37,7 +37,13 @@ void write_named_weights(const std::filesystem::path& path,
     to.shape = found->second.shape;
     to.data = std::as_bytes(std::span(found->second.values));
   }
-  write_safetensors(path, arrays, file.metadata());
+  auto metadata = file.metadata();
+  // Thresholds and calibration are of the model as it was.
+  if (library == WeightsFor::kTorchxrayvision)
+    std::erase_if(metadata, [](const auto& entry) {
+      return entry.first.starts_with("chexnet.decision_rules");
+    });
+  write_safetensors(path, arrays, metadata);
 }
 
 }  // namespace chexnet

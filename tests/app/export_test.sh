@@ -111,6 +111,9 @@ PY
 "$program" predict dense d/vectors/000.png --out own.csv 2>log
 "$program" predict tv/weights.safetensors d/vectors/000.png --out tv.csv 2>log
 check "torchvision's weights predict the same" cmp own.csv tv.csv
+check "the ResNet has thresholds" grep -q decision_rules res/checkpoints/last/model.safetensors
+check "its file for torchxrayvision has none, as they are of other weights" sh -c '! grep -q decision_rules xrv_res/weights.safetensors'
+check "and it is read" "$program" predict xrv_res/weights.safetensors d/vectors/000.png --out xrv_res.csv 2>log
 check "torchxrayvision's are read" "$program" predict xrv/weights.safetensors d/vectors/000.png --out xrv.csv 2>log
 check "and nearly predict it: but for the picture's edge" python3 -c "
 import csv

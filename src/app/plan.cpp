@@ -36,8 +36,7 @@ void read_bench(const std::string& path, Options& options) {
       json.value("ranks", 1) != 1)
     throw ConfigError("[plan] --bench " + path +
                       ": no measurement of one rank. Hint: chexnet-train bench "
-                      "step --json > " +
-                      path);
+                      "step --json > step.json, and --bench step.json");
   options.images_per_s = json["images_per_s"];
   if (options.batch == 0) options.batch = json["batch"];
   options.model = json.value("model", options.model);
@@ -77,7 +76,30 @@ std::string basis_text(const KnownGpu& gpu) {
          " GB/s, " + std::string(gpu.source) + ")";
 }
 
+// NaN is in no range.
+void require_range(const char* option, double value, double least,
+                   double most) {
+  if (value >= least && value <= most) return;
+  throw ConfigError("[plan] --" + std::string(option) + " " +
+                    number_text(value) + " is out of range. Hint: between " +
+                    number_text(least) + " and " + number_text(most));
+}
+
+void check(const Options& options) {
+  constexpr double kMost = 1e9;
+  require_range("images", options.images, 1, 1e12);
+  require_range("epochs", options.epochs, 0, kMost);
+  require_range("bucket-mb", options.bucket_mb, 0.001, 1e6);
+  for (const int ranks : options.ranks)
+    require_range("ranks", ranks, 1, 1'000'000);
+  // 0: not given.
+  if (options.images_per_s != 0)
+    require_range("images-per-s", options.images_per_s, 1e-6, kMost);
+  if (options.batch != 0) require_range("batch", options.batch, 1, 1e6);
+}
+
 int run(Options options) {
+  check(options);
   const Cluster cluster = read_cluster(options.cluster);
   if (!options.bench.empty()) read_bench(options.bench, options);
   if (!options.gpu.empty())

@@ -107,9 +107,15 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm,
 
 int compute_threads(const LaunchConfig& config, int cores) {
   if (config.threads > 0) return static_cast<int>(config.threads);
+  constexpr long kMost = 1024;                       // of launch.threads too
   const char* omp = std::getenv("OMP_NUM_THREADS");  // PBS's ompthreads
-  const int of_job = omp == nullptr ? 0 : std::atoi(omp);
-  return of_job > 0 ? of_job : cores;
+  const long of_job = omp == nullptr ? 0 : std::strtol(omp, nullptr, 10);
+  if (of_job > kMost)
+    throw ConfigError("[launch] OMP_NUM_THREADS=" + std::string(omp) +
+                      " is more threads than a rank can have. Hint: at most " +
+                      std::to_string(kMost) +
+                      "; launch.threads counts before it");
+  return of_job > 0 ? static_cast<int>(of_job) : cores;
 }
 
 std::string describe(const Device& device, const std::string& cpus) {

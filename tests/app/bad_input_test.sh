@@ -12,6 +12,11 @@ refused 2 "unknown.yaml:1: unknown key 'train.lrr'. Hint: nearest are 'train.lr'
 refused 2 "type.yaml:1: 'train.batch' wants integer or auto, not 'many'" train "$scratch/type.yaml"
 refused 2 "cannot be read: No such file" train "$scratch/absent.yaml"
 refused 2 "cannot be read: No such file" plan "$scratch/absent.yaml"
+for option in "ranks -4" "images nan" "epochs -1" "bucket-mb 0" "batch 1e300"; do
+  # shellcheck disable=SC2086  # with its value
+  refused 2 "[plan] --${option% *} " plan configs/clusters/c4140_v100.yaml --gpu V100 --$option
+done
+OMP_NUM_THREADS=100000 refused 2 "OMP_NUM_THREADS=100000 is more threads than a rank can have" "${T[@]}" --set launch.threads=0
 refused 2 "--set train.lr" "${T[@]}" --set train.lr=fast
 refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3
 refused 2 "'train.batch' = 0 is out of range" "${T[@]}" --set train.batch=0

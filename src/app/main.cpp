@@ -48,6 +48,12 @@ namespace {
   std::_Exit(chexnet::code_for_launcher(static_cast<int>(code)));
 }
 
+bool is_lack_of_threads(const std::exception& e) {
+  const auto* system = dynamic_cast<const std::system_error*>(&e);
+  return system != nullptr &&
+         system->code() == std::errc::resource_unavailable_try_again;
+}
+
 // In the order of --help: what most people need comes first.
 void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
   chexnet::add_train(app, invocation);
@@ -140,6 +146,12 @@ int main(int argc, char** argv) {
          "data.prefetch or the number of ranks",
          ExitCode::kDevice);
   } catch (const std::exception& e) {
+    if (is_lack_of_threads(e))
+      fail(invocation,
+           "[process] no further thread or process can be started. Hint: raise "
+           "`ulimit -u`, or pids.max of the container or the job; data.workers "
+           "and launch.threads say how many are wanted",
+           ExitCode::kDevice);
     fail(invocation,
          std::string("[internal] ") + e.what() +
              ". Hint: this is a fault of the program or of a library; "

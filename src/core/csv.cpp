@@ -10,13 +10,14 @@
 #include <utility>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 
 CsvReader::CsvReader(std::string_view text, std::string name, char separator)
     : rest_(text), name_(std::move(name)), separator_(separator) {
-  if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
+  rest_ = without_byte_order_mark(rest_);
 }
 
 bool CsvReader::next(std::vector<std::string_view>& fields) {
@@ -131,9 +132,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::vector<std::string> list_lines(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark))
-    text.remove_prefix(kByteOrderMark.size());
+  text = without_byte_order_mark(text);
   std::vector<std::string> lines;
   const bool ends_by_nul = text.find('\0') != std::string_view::npos;
   while (!text.empty()) {

@@ -41,6 +41,11 @@ std::string printable(std::string_view text, std::string_view kept) {
   return shown;
 }
 
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return text.substr(text.starts_with(kMark) ? kMark.size() : 0);
+}
+
 std::string shortened(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   const size_t half = most / 2;

@@ -12,6 +12,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/parsed_number.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/patient_ids.hpp"
 #include "chexnet/data/table_text.hpp"
@@ -57,9 +58,7 @@ namespace {
 // of another encoding, would leave everybody in without a word.
 std::vector<std::string> excluded_names(const std::string& path,
                                         const S3Config& s3) {
-  std::string text = table_text(path, s3);
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  const std::string text(without_byte_order_mark(table_text(path, s3)));
   const auto refuse = [&](size_t line, const std::string& what) {
     throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " +
                     what +

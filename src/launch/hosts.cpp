@@ -14,6 +14,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/file_start.hpp"
 #include "chexnet/core/parsed_number.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -127,8 +128,9 @@ std::string hostfile_content(const std::filesystem::path& path,
     refuse("cannot be read");
   }
   if (start.size > kLargest) refuse("is larger than 64 MiB");
-  return {reinterpret_cast<const char*>(start.bytes.data()),
-          start.bytes.size()};
+  const std::string text(reinterpret_cast<const char*>(start.bytes.data()),
+                         start.bytes.size());
+  return std::string(without_byte_order_mark(text));
 }
 
 // Three forms in one: `node1 slots=4` of Open MPI, `node1:4` of MPICH, and

@@ -71,6 +71,8 @@ void install_stop_signals() {
   // LSF at the run limit, Grid Engine (-notify) before it kills: to every
   // process of the job.
   sigaction(SIGUSR2, &action, nullptr);
+  // At the soft limit of `ulimit -t`, each second up to the hard one.
+  sigaction(SIGXCPU, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
   if (terminal_may_end_us()) sigaction(SIGHUP, &action, nullptr);

@@ -24,7 +24,7 @@ TEST_CASE("host files of Open MPI, MPICH and PBS") {
   };
   CHECK(hosts_of("# two\nnode1 slots=2 max_slots=4\n\nnode2 slots=3 # c\n") ==
         "node1=2 node2=3 ");
-  CHECK(hosts_of("node1:4\nnode2\n") == "node1=4 node2=1 ");
+  CHECK(hosts_of("\xEF\xBB\xBFnode1:4\r\nnode2\r\n") == "node1=4 node2=1 ");
   CHECK(hosts_of("n2\nn2\nn1\nn2\n") == "n2=3 n1=1 ");
   // An IPv6 address ends in no number of slots.
   CHECK(hosts_of("fd00::2 slots=2\n::1\nfe80::1%eth0\nfd00::2\n") ==

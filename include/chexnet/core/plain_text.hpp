@@ -22,6 +22,9 @@ std::string shortened(std::string_view text, size_t most);
 // Whether it is of ASCII's visible characters alone: no blank, no line end.
 bool is_visible(std::string_view text);
 
+// Some editors begin a UTF-8 text with U+FEFF, which is no part of it.
+std::string_view without_byte_order_mark(std::string_view text);
+
 // ASCII's capitals as small letters.
 std::string lowered(std::string_view text);
 

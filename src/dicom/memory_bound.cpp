@@ -5,13 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CHEXNET_NO_BOUND
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define CHEXNET_NO_BOUND
-#endif
-#endif
+#include "chexnet/core/sanitized.hpp"
 
 namespace chexnet {
 namespace {
@@ -37,16 +31,11 @@ MemoryBound::MemoryBound(int64_t bytes)
     : handler_before_(std::set_new_handler(refuse)) {
   refused = false;
   ::getrlimit(RLIMIT_AS, &before_);
-#ifndef CHEXNET_NO_BOUND
-  const rlim_t now = address_space();
+  const rlim_t now = kSanitized ? 0 : address_space();
   if (now == 0) return;
   rlimit bound = before_;
   bound.rlim_cur = std::min(before_.rlim_cur, now + static_cast<rlim_t>(bytes));
   ::setrlimit(RLIMIT_AS, &bound);
-#else
-  static_cast<void>(bytes);
-  static_cast<void>(address_space);
-#endif
 }
 
 MemoryBound::~MemoryBound() {

@@ -16,6 +16,7 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/sanitized.hpp"
 #include "chexnet/core/system_call_filter.hpp"
 #include "chexnet/image/encode.hpp"
 
@@ -68,17 +69,15 @@ bool filter_holds = false;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   const auto bytes =
       static_cast<rlim_t>(kOtherBytes + kBytesOfPixel * limits.max_pixels);
   const rlimit memory{bytes, bytes};
-  ::setrlimit(RLIMIT_AS, &memory);
-#endif
+  if (!kSanitized) ::setrlimit(RLIMIT_AS, &memory);
   const auto cpu_s = static_cast<rlim_t>(limits.seconds);
   const rlimit cpu{cpu_s, cpu_s};
   ::setrlimit(RLIMIT_CPU, &cpu);
   // The standard streams, too, lead nowhere: GDCM's warnings and assertions.
-  filter_holds = allow_reading_only(out);
+  filter_holds = !kSanitized && allow_reading_only(out);
   std::string message;
   try {
     message = make();

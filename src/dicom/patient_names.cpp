@@ -31,9 +31,9 @@ std::string file_safe(const std::string& text) {
 // another.
 std::string PatientNames::of(const Converted& file) {
   const Radiograph& picture = file.picture;
-  std::string id = !picture.patient.empty() ? picture.patient
-                   : !picture.study.empty() ? picture.study
-                                            : picture.instance;
+  std::string id = picture.patient;
+  if (id.empty()) id = picture.study;
+  if (id.empty()) id = picture.instance;
   if (id.empty()) {
     const std::string_view png(reinterpret_cast<const char*>(file.png.data()),
                                file.png.size());

@@ -259,9 +259,10 @@ TEST_CASE("a PNG is turned upright by its eXIf chunk") {
   const std::vector<std::pair<int, std::string>> upright = {
       {3, "abcdef"}, {3, "cbafed"}, {3, "fedcba"}, {3, "defabc"},
       {2, "adbecf"}, {2, "daebfc"}, {2, "fcebda"}, {2, "cfbead"}};
-  for (uint8_t o = 1; o <= upright.size(); ++o) {
-    CAPTURE(int{o});
-    const auto& [width, wanted] = upright[o - 1u];
+  for (size_t i = 0; i < upright.size(); ++i) {
+    CAPTURE(i);
+    const auto& [width, wanted] = upright[i];
+    const auto o = static_cast<uint8_t>(i + 1);
     for (const bool little : {true, false}) {
       GrayImage image;
       decode_image(file_with(exif(o, little), little, lines, 3, 2), {}, "x.png",

@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
     if (!std::cout.flush())
       throw chexnet::CheckpointError(
           "[output] what should stand on stdout could not be written. Hint: is "
-          "its disk full?");
+          "its disk full, or is it closed?");
     chexnet::close_log();
     return chexnet::code_for_launcher(code);
   } catch (const chexnet::Error& e) {

@@ -68,7 +68,7 @@ kill -TERM $job; wait $job; rc=$?
 check "TERM while the ranks start: exit 75 (exit $rc)" [ $rc = 75 ]
 # The same in the folder of a run that goes on: here a lock stands for it.
 cp "$scratch/one/metrics.jsonl" "$scratch/before.jsonl"
-flock "$scratch/one/.lock" sleep 600 & holder=$!
+flock --no-fork "$scratch/one/.lock" sleep 600 & holder=$!  # one process, which the kill below ends
 "$program" train "$small" "${quick[@]}" --out "$scratch/one" --resume auto >"$scratch/second.log" 2>&1 & job=$!
 for _ in $(seq 600); do pgrep -P $job -f -- ' -np 2 ' >/dev/null && break; sleep 0.01; done
 kill -TERM $job; wait $job; rc=$?

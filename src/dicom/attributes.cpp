@@ -18,6 +18,20 @@ std::string trimmed(std::string text) {
 
 }  // namespace
 
+const gdcm::ByteValue* bytes_of(const gdcm::DataSet& set,
+                                const gdcm::Tag& tag) {
+  return set.FindDataElement(tag) ? set.GetDataElement(tag).GetByteValue()
+                                  : nullptr;
+}
+
+gdcm::SmartPointer<gdcm::SequenceOfItems> items_of(const gdcm::DataSet& set,
+                                                   const gdcm::Tag& tag) {
+  if (!set.FindDataElement(tag)) return nullptr;
+  auto items = set.GetDataElement(tag).GetValueAsSQ();
+  if (items && items->GetNumberOfItems() < 1) return nullptr;
+  return items;
+}
+
 std::string text_of(const gdcm::DataSet& set, uint16_t group,
                     uint16_t element) {
   const std::string text = whole_text_of(set, group, element);
@@ -26,9 +40,7 @@ std::string text_of(const gdcm::DataSet& set, uint16_t group,
 
 std::string whole_text_of(const gdcm::DataSet& set, uint16_t group,
                           uint16_t element) {
-  const gdcm::Tag tag(group, element);
-  if (!set.FindDataElement(tag)) return {};
-  const gdcm::ByteValue* bytes = set.GetDataElement(tag).GetByteValue();
+  const gdcm::ByteValue* bytes = bytes_of(set, {group, element});
   if (bytes == nullptr) return {};
   return trimmed(std::string(bytes->GetPointer(), bytes->GetLength()));
 }
@@ -44,9 +56,7 @@ bool number_of(const std::string& text, double& into) {
 }
 
 uint16_t short_of(const gdcm::DataSet& set, uint16_t group, uint16_t element) {
-  const gdcm::Tag tag(group, element);
-  if (!set.FindDataElement(tag)) return 0;
-  const gdcm::ByteValue* bytes = set.GetDataElement(tag).GetByteValue();
+  const gdcm::ByteValue* bytes = bytes_of(set, {group, element});
   if (bytes == nullptr || bytes->GetLength() < 2) return 0;
   uint16_t value = 0;
   std::memcpy(&value, bytes->GetPointer(), sizeof value);

@@ -2,12 +2,18 @@
 #pragma once
 
 #include <gdcmDataSet.h>
+#include <gdcmSequenceOfItems.h>
 
 #include <cstdint>
 #include <string>
 
 namespace chexnet {
 
+// An attribute's bytes, in `set`; null when it is absent, empty or a sequence.
+const gdcm::ByteValue* bytes_of(const gdcm::DataSet& set, const gdcm::Tag& tag);
+// A sequence of one item or more; else null.
+gdcm::SmartPointer<gdcm::SequenceOfItems> items_of(const gdcm::DataSet& set,
+                                                   const gdcm::Tag& tag);
 // The first of a text attribute's values, without padding; empty when absent.
 std::string text_of(const gdcm::DataSet& set, uint16_t group, uint16_t element);
 // Of an attribute that has one value, such as a patient's id: in some character

@@ -205,15 +205,12 @@ Source read_source(const std::string& path) {
           ", so nothing can refer to it. Hint: fetch it again from the "
           "archive");
   for (const Shared& s : kShared) {
-    const gdcm::Tag tag(s.group, s.element);
-    const bool there = set.FindDataElement(tag) &&
-                       !set.GetDataElement(tag).IsEmpty() &&
-                       set.GetDataElement(tag).GetByteValue() != nullptr;
+    const gdcm::ByteValue* bytes = bytes_of(set, {s.group, s.element});
+    const bool there = bytes != nullptr && bytes->GetLength() > 0;
     if (there && !is_wrong(s, set)) {
-      const gdcm::ByteValue& bytes = *set.GetDataElement(tag).GetByteValue();
       source.shared.Replace(
           element_of(s.group, s.element, s.kind,
-                     std::string(bytes.GetPointer(), bytes.GetLength())));
+                     std::string(bytes->GetPointer(), bytes->GetLength())));
     } else if (s.required) {
       put_text(source.shared, s.group, s.element, s.kind, "");
     }

@@ -1,8 +1,6 @@
 // Every step keeps doubles; rounding to 8 bits happens once, by the caller.
 #include "display.hpp"
 
-#include <gdcmSequenceOfItems.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -30,9 +28,8 @@ struct Lut {
   }
 };
 
-std::vector<uint8_t> bytes_of(const gdcm::DataSet& item, const gdcm::Tag& tag) {
-  if (!item.FindDataElement(tag)) return {};
-  const gdcm::ByteValue* bytes = item.GetDataElement(tag).GetByteValue();
+std::vector<uint8_t> copy_of(const gdcm::DataSet& item, const gdcm::Tag& tag) {
+  const gdcm::ByteValue* bytes = bytes_of(item, tag);
   if (bytes == nullptr) return {};
   const auto* first = reinterpret_cast<const uint8_t*>(bytes->GetPointer());
   return {first, first + bytes->GetLength()};
@@ -47,13 +44,12 @@ uint16_t word(const std::vector<uint8_t>& bytes, size_t i) {
 // `may_be_negative`: what the table is for, where its VR does not say it.
 bool read_lut(const gdcm::DataSet& set, uint16_t element, bool may_be_negative,
               Lut& lut) {
-  const gdcm::Tag tag(0x0028, element), describing(0x0028, 0x3002);
-  if (!set.FindDataElement(tag)) return false;
-  const auto items = set.GetDataElement(tag).GetValueAsSQ();
-  if (!items || items->GetNumberOfItems() < 1) return false;
+  const gdcm::Tag describing(0x0028, 0x3002);
+  const auto items = items_of(set, {0x0028, element});
+  if (!items) return false;
   const gdcm::DataSet& item = items->GetItem(1).GetNestedDataSet();
-  const auto descriptor = bytes_of(item, describing),
-             data = bytes_of(item, gdcm::Tag(0x0028, 0x3006));
+  const auto descriptor = copy_of(item, describing),
+             data = copy_of(item, gdcm::Tag(0x0028, 0x3006));
   constexpr size_t kDescriptor = 3 * sizeof(uint16_t);
   if (descriptor.size() < kDescriptor) throw UnusableTable();
   const size_t count = word(descriptor, 0) == 0 ? 65536 : word(descriptor, 0);
@@ -120,7 +116,7 @@ double windowed(const Window& w, double x) {
 std::vector<bool> find_padding(const gdcm::DataSet& set, bool is_signed,
                                const std::vector<double>& stored) {
   const auto attribute = [&](uint16_t element) -> std::optional<double> {
-    const auto bytes = bytes_of(set, gdcm::Tag(0x0028, element));
+    const auto bytes = copy_of(set, gdcm::Tag(0x0028, element));
     if (bytes.size() < sizeof(uint16_t)) return std::nullopt;
     const uint16_t value = word(bytes, 0);
     return is_signed ? static_cast<int16_t>(value) : value;

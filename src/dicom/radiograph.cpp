@@ -5,7 +5,6 @@
 #include "radiograph.hpp"
 
 #include <gdcmImageReader.h>
-#include <gdcmSequenceOfItems.h>
 #include <gdcmTrace.h>
 
 #include <algorithm>
@@ -62,15 +61,12 @@ bool has_magic(const std::string& path) {
 std::vector<char> cells_of(const gdcm::Image& image, const gdcm::DataSet& set,
                            const std::string& path, int shift) {
   std::vector<char> cells(image.GetBufferLength());
-  const gdcm::Tag pixels(0x7fe0, 0x0010);
-  const auto* const stored = set.FindDataElement(pixels)
-                                 ? set.GetDataElement(pixels).GetByteValue()
-                                 : nullptr;
   if (shift == 0) {
     if (!image.GetBuffer(cells.data()))
       fail(path, "its pixels cannot be decoded", "is it cut off?");
     return cells;
   }
+  const gdcm::ByteValue* stored = bytes_of(set, {0x7fe0, 0x0010});
   const gdcm::TransferSyntax& syntax = image.GetTransferSyntax();
   const bool is_plain = !syntax.IsEncapsulated() &&
                         syntax.GetSwapCode() == gdcm::SwapCode::LittleEndian;
@@ -127,10 +123,8 @@ std::vector<double> stored_values(const gdcm::Image& image,
 // English name, which has other numbers in older schemes. A picture of someone
 // who lies on a side is frontal.
 bool has_lateral_code(const gdcm::DataSet& set) {
-  const gdcm::Tag tag(0x0054, 0x0220);
-  if (!set.FindDataElement(tag)) return false;
-  const auto items = set.GetDataElement(tag).GetValueAsSQ();
-  if (!items || items->GetNumberOfItems() < 1) return false;
+  const auto items = items_of(set, {0x0054, 0x0220});
+  if (!items) return false;
   const gdcm::DataSet& item = items->GetItem(1).GetNestedDataSet();
   const std::string number = text_of(item, 0x0008, 0x0100);
   if (number == "399173006" || number == "399198007") return true;
@@ -215,10 +209,7 @@ void read_whole_picture(const std::string& path, gdcm::ImageReader& reader) {
 void check_length(const std::string& path, const gdcm::Image& image,
                   const gdcm::DataSet& set) {
   if (image.GetTransferSyntax().IsEncapsulated()) return;
-  const gdcm::Tag pixels(0x7fe0, 0x0010);
-  const gdcm::ByteValue* there = set.FindDataElement(pixels)
-                                     ? set.GetDataElement(pixels).GetByteValue()
-                                     : nullptr;
+  const gdcm::ByteValue* there = bytes_of(set, {0x7fe0, 0x0010});
   if (there != nullptr && there->GetLength() < image.GetBufferLength())
     fail(path, "its pixels are cut off", "fetch it again");
 }

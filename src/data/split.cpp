@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
@@ -192,28 +194,40 @@ std::string number_of(std::string_view id) {
       id.substr(std::min(id.find_first_not_of('0'), id.size() - 1)));
 }
 
-// Ids are compared as they are spelt, so one patient may pass as two.
-void warn_of_spellings(const Manifest& manifest, const Splits& splits) {
+// What rows of two splits have in common by `key_of`, and where: "t.csv:3 in
+// train and t.csv:17 in test". An empty key is none, and `counts` says whether
+// a row and the first one with its key do.
+std::map<std::string, std::string> in_two_splits(
+    const Manifest& manifest, const Splits& splits,
+    const std::function<std::string(uint32_t row)>& key_of,
+    const std::function<bool(uint32_t first, uint32_t row)>& counts) {
   struct First {
     const Split* split;
     uint32_t row;
   };
-  std::unordered_map<std::string, First> number_in;
-  std::map<std::string, std::string> alike;  // number -> where
+  std::unordered_map<std::string, First> first_with;
+  std::map<std::string, std::string> found;
   for (const Split* split : {&splits.train, &splits.val, &splits.test}) {
     for (const auto row : split->rows) {
-      const std::string number = number_of(manifest.patients[row]);
-      if (number.empty()) continue;
-      const auto [first, is_new] = number_in.emplace(number, First{split, row});
-      const auto& [other, other_row] = first->second;
-      if (is_new || other == split ||
-          manifest.patients[other_row] == manifest.patients[row])
-        continue;
-      alike.emplace(number, manifest.place(other_row) + " in " + other->name +
-                                " and " + manifest.place(row) + " in " +
-                                split->name);
+      std::string key = key_of(row);
+      if (key.empty()) continue;
+      const auto& first =
+          first_with.emplace(key, First{split, row}).first->second;
+      if (first.split == split || !counts(first.row, row)) continue;
+      found.emplace(std::move(key),
+                    manifest.place(first.row) + " in " + first.split->name +
+                        " and " + manifest.place(row) + " in " + split->name);
     }
   }
+  return found;
+}
+
+// Ids are compared as they are spelt, so one patient may pass as two.
+void warn_of_spellings(const Manifest& manifest, const Splits& splits) {
+  const auto& ids = manifest.patients;
+  const auto alike = in_two_splits(
+      manifest, splits, [&](uint32_t row) { return number_of(ids[row]); },
+      [&](uint32_t first, uint32_t row) { return ids[first] != ids[row]; });
   if (alike.empty()) return;
   log_warning("[split] " + std::to_string(alike.size()) +
               " patients of two splits have the same number, spelt otherwise "
@@ -223,16 +237,9 @@ void warn_of_spellings(const Manifest& manifest, const Splits& splits) {
               "id alike in all tables");
 }
 
-size_t check_leaks(const Manifest& manifest, const Splits& splits,
-                   bool allowed) {
+void refuse_images_listed_twice(const Manifest& manifest,
+                                const Splits& splits) {
   std::unordered_map<uint32_t, const Split*> image_in;
-  struct First {
-    const Split* split;
-    uint32_t row;
-  };
-  std::unordered_map<std::string, First> patient_in;
-  std::map<std::string, std::string>
-      leaked;  // patient -> "t.csv:3 in train and t.csv:17 in test"
   for (const Split* split : {&splits.train, &splits.val, &splits.test}) {
     for (const auto row : split->rows) {
       const auto [image, is_new] = image_in.emplace(row, split);
@@ -240,16 +247,16 @@ size_t check_leaks(const Manifest& manifest, const Splits& splits,
         throw DataError("[split] the image of " + manifest.place(row) +
                         " is listed twice (" + image->second->name + ", " +
                         split->name + "). Hint: remove one");
-      const auto [patient, is_first] =
-          patient_in.emplace(manifest.patients[row], First{split, row});
-      const auto& [other, other_row] = patient->second;
-      if (!is_first && other != split)
-        leaked.emplace(manifest.patients[row],
-                       manifest.place(other_row) + " in " + other->name +
-                           " and " + manifest.place(row) + " in " +
-                           split->name);
     }
   }
+}
+
+size_t check_leaks(const Manifest& manifest, const Splits& splits,
+                   bool allowed) {
+  refuse_images_listed_twice(manifest, splits);
+  const auto leaked = in_two_splits(
+      manifest, splits, [&](uint32_t row) { return manifest.patients[row]; },
+      [](uint32_t, uint32_t) { return true; });
   if (!leaked.empty() && !allowed)
     throw DataError(
         "[split] " + std::to_string(leaked.size()) +

@@ -59,19 +59,26 @@ constexpr int kStart = 1;       // SessionLog.START
 constexpr int kRgb = 3;         // colorspace: channels
 constexpr size_t kBins = 40;
 
-// A record with one summary, whose values `fill` adds.
-std::string summary_record(
+// A record of this step, with what `fill` adds.
+std::string event_record(
     int64_t step,
-    const std::function<void(protozero::pbf_writer& summary)>& fill) {
+    const std::function<void(protozero::pbf_writer& event)>& fill) {
   std::string bytes;
   protozero::pbf_writer event(bytes);
   event.add_double(kWallTime, system_time_s());
   event.add_int64(kStep, step);
-  {
+  fill(event);
+  return bytes;
+}
+
+// One summary, whose values `fill` adds.
+std::string summary_record(
+    int64_t step,
+    const std::function<void(protozero::pbf_writer& summary)>& fill) {
+  return event_record(step, [&](protozero::pbf_writer& event) {
     protozero::pbf_writer summary(event, kSummary);
     fill(summary);
-  }
-  return bytes;
+  });
 }
 
 // A record with one value of this tag, which `fill` says.
@@ -100,15 +107,10 @@ TensorBoardLog::TensorBoardLog(const std::filesystem::path& folder,
   event.add_string(kFileVersion, "brain.Event:2");
   record(version);
 
-  std::string start;
-  protozero::pbf_writer restart(start);
-  restart.add_double(kWallTime, system_time_s());
-  restart.add_int64(kStep, first_step);
-  {
-    protozero::pbf_writer session(restart, kSessionLog);
+  record(event_record(first_step, [](protozero::pbf_writer& start) {
+    protozero::pbf_writer session(start, kSessionLog);
     session.add_enum(kStatus, kStart);
-  }
-  record(start);
+  }));
 }
 
 // TFRecord framing: length, masked CRC32C of it, bytes, masked CRC32C of them

@@ -11,7 +11,7 @@ assert step['ours']['images_per_s'] > 0, step
 assert found['operators'][0]['rows'], found['operators']
 assert any('convolution' in row['layers'] for row in found['operators'][0]['rows']), found['operators']
 assert found['loader'][0]['images_per_s'] > 0, found['loader']
-assert [t['result'] for t in found['tests']] == ['skipped'], found['tests']
+assert len(found['tests']) > 1 and {t['result'] for t in found['tests']} == {'skipped'}, found['tests']
 assert [r['level'] for r in found['self_test']] == ['SKIP'], found['self_test']
 assert found['dropped'] == [], found['dropped']
 met = {m['mark']: m['met'] for m in found['marks']}

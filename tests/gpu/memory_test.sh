@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# On a machine with a GPU: a batch without room is named with what computes the same, and train.batch: auto fills most of what is free. Alone on
+# the GPU. Needs CHEXNET_PROGRAM or a build folder; the bundle carries this script.
+[ -e /dev/nvidiactl ] || { echo "skipped: no GPU on this machine"; exit 77; }
+here=$(cd "$(dirname "$0")" && pwd)
+source "$here/../lib.sh"
+gpu=(--ranks 1 --set launch.device=cuda --set data.resize=1024 --set data.crop=1024 --set data.val_fraction=0 --set train.max_steps=3 --set eval.every_epochs=0
+     --set eval.splits=[])
+refused 5 "the GPU has no room for a step of" bench step --device cuda --batch 2048 --size 1024 --steps 1
+finds() { "$program" train "$small" "${gpu[@]}" --set train.batch=auto --out "$scratch/auto" --json >"$scratch/json" 2>"$scratch/log" || { tail -n 5 "$scratch/log"; return 1; }; }
+check "a batch that fits is found" finds
+check "it says which" grep -E "auto chose [0-9]+ images" "$scratch/log"
+check "it fills most of the memory" python3 - "$scratch/json" "$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -n 1)" <<'PY'
+import json, sys
+run = json.load(open(sys.argv[1]))
+share = run["peak_bytes"] / (float(sys.argv[2]) * 2**20)
+print(f"  {run['peak_bytes'] / 1e9:.1f} GB, {100 * share:.0f} %")
+assert run["peak_bytes_of"] == "gpu" and 0.5 < share <= 1, run
+PY
+finish

@@ -6,7 +6,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 source "$here/../lib.sh"
 gpu=(--ranks 1 --set launch.device=cuda --set data.resize=1024 --set data.crop=1024 --set data.val_fraction=0 --set train.max_steps=3 --set eval.every_epochs=0
      --set eval.splits=[])
-refused 5 "the GPU has no room for a step of" bench step --device cuda --batch 2048 --size 1024 --steps 1
+refused 5 "the GPU has no room for a step of 128 images" train "$small" "${gpu[@]}" --set data.resize=2048 --set data.crop=2048 --set train.batch=128 --out "$scratch/full"
+check "and how many fit" grep -E "Hint: [0-9]+ images at once fit" "$scratch/err.txt"
 finds() { "$program" train "$small" "${gpu[@]}" --set train.batch=auto --out "$scratch/auto" --json >"$scratch/json" 2>"$scratch/log" || { tail -n 5 "$scratch/log"; return 1; }; }
 check "a batch that fits is found" finds
 check "it says which" grep -E "auto chose [0-9]+ images" "$scratch/log"

@@ -35,6 +35,13 @@ namespace {
 // Input channels that Winograd takes at a time: U, M and sums of the weights'
 // gradient of so many stay in L2.
 constexpr int kSlice = 64;
+// Whether such a slice's sums are far from staying there, so that each chunk
+// reads and writes them from beyond.
+template <class A>
+bool leaves_caches(int outputs) {
+  return int64_t{36} * kSlice * outputs * static_cast<int64_t>(sizeof(A)) >
+         int64_t{2} << 20;
+}
 // Blocks of input channels whose gradients are written at a time.
 constexpr int kMostBlocks = 8;
 
@@ -42,7 +49,9 @@ constexpr int kMostBlocks = 8;
 
 template <class S>
 Conv3Backward<S>::Conv3Backward(Build<S>& build, const Conv3Shape<S>& shape)
-    : shape_(shape), kernels_(build.kernels.winograd4) {
+    : shape_(shape),
+      kernels_(leaves_caches<A>(shape.out) ? build.kernels.winograd4_wide
+                                           : build.kernels.winograd4) {
   // Output o reads input stride * o + tap - 1, so input i is read by output (i
   // + 1 - tap) / stride.
   const int stride = shape.stride;
@@ -69,10 +78,9 @@ BackwardCut Conv3Backward<S>::cut_for(int threads) const {
   constexpr int64_t kMostBytes = int64_t{4} << 20;
   const int64_t sums = int64_t{taps()} * shape_.in * shape_.out;
   const int64_t fit = kMostBytes / (sums * static_cast<int64_t>(sizeof(A)));
-  return {
-      shape_.winograd ? shape_.tile_chunks(kernels_.side).parts : shape_.groups,
-      shape_.in, threads,
-      static_cast<int>(std::clamp<int64_t>(fit, 1, BackwardCut::kParts))};
+  return {shape_.winograd ? shape_.tile_chunks(kernels_).parts : shape_.groups,
+          shape_.in, threads,
+          static_cast<int>(std::clamp<int64_t>(fit, 1, BackwardCut::kParts))};
 }
 
 template <class S>
@@ -86,9 +94,9 @@ auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
   s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, shape_.in)),
             cut.items.parts, shape_.in};
   if (shape_.winograd) {
-    s.v = s.q = kernels_.frequencies() * winograd_step(shape_.out);
+    s.v = s.q = kernels_.frequencies() * kernels_.step(shape_.out);
     s.m =
-        kernels_.frequencies() * winograd_step(std::min(kSlice, cut.widest()));
+        kernels_.frequencies() * kernels_.step(std::min(kSlice, cut.widest()));
   } else {
     constexpr int64_t kSlack = 2 * Conv3Shape<S>::kSlack;
     const int64_t output_rows = shape_.group * shape_.padded_output.rows();
@@ -171,7 +179,8 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run,
           pack_block<A>(
               {shape_.weight + taps_[static_cast<size_t>(tap)], 9, step},
               output, first, last, shape_.pair, to);
-      });
+      },
+      kKernelsAtOnce);
   run.thread_pool.run(cut.tasks(), [&](int number, int thread) {
     Task task = task_of(space, cut, number, thread);
     task.dy = &dy;
@@ -341,7 +350,7 @@ NextRows Conv3Backward<S>::rows_of_chunk(const S* map, int64_t pitch,
 
 template <class S>
 void Conv3Backward<S>::winograd(const Task& task) const {
-  const Cut tiles = shape_.tile_chunks(kernels_.side);
+  const Cut tiles = shape_.tile_chunks(kernels_);
   for (auto i = static_cast<int>(task.first); i < task.last; ++i) {
     const auto first = static_cast<int>(tiles.begin(i)),
                n = static_cast<int>(tiles.end(i)) - first;

@@ -46,14 +46,14 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads,
   LinearAllocator allocator(region);
   Space s;
   const int parts = std::min(
-      shape_.winograd ? shape_.tile_chunks(kernels_.side).parts : shape_.groups,
+      shape_.winograd ? shape_.tile_chunks(kernels_).parts : shape_.groups,
       kForwardParts);
   if (training) s.packed = allocator.take<A>(packed_elements());
   s.sums = {allocator.take<double>(PartSums::size(parts, shape_.out)), parts,
             shape_.out};
   if (shape_.winograd) {
-    s.v = kernels_.frequencies() * winograd_step(shape_.in);
-    s.m = kernels_.frequencies() * winograd_step(shape_.out);
+    s.v = kernels_.frequencies() * kernels_.step(shape_.in);
+    s.m = kernels_.frequencies() * kernels_.step(shape_.out);
   } else {
     s.panel = shape_.group * shape_.padded.rows() * shape_.in / shape_.pair +
               2 * Conv3Shape<S>::kSlack;
@@ -98,7 +98,8 @@ void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
                  to += static_cast<int64_t>(shape_.in) / shape_.pair * kOutputs)
           pack_block<A>({shape_.weight + tap, step, 9}, output, first, last,
                         shape_.pair, to);
-      });
+      },
+      kKernelsAtOnce);
 }
 
 template <class S>
@@ -172,7 +173,7 @@ template <class S>
 void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space,
                                const FeatureMap<S>& in, S* out,
                                int64_t pitch) const {
-  const Cut tiles = shape_.tile_chunks(kernels_.side),
+  const Cut tiles = shape_.tile_chunks(kernels_),
             chunks{tiles.parts, space.sums.parts};
   run.thread_pool.run(chunks.parts, [&](int part, int thread) {
     space.sums.clear(part);
@@ -195,7 +196,7 @@ void Conv3Forward<S>::winograd_normalized(const Run<S>& run, const Space& space,
                 tiles = images.count * in_image;
   // As many for each thread, so that none waits for another.
   const int threads = run.threads();
-  const int64_t of_round = int64_t{kWinogradTiles} * threads;
+  const int64_t of_round = int64_t{kernels_.most_tiles} * threads;
   const int64_t rounds = (tiles + of_round - 1) / of_round;
   const Cut cut{tiles,
                 static_cast<int>(std::min<int64_t>(rounds * threads, tiles))};

@@ -22,9 +22,11 @@ struct Conv3Shape {
 
   // How a training pass cuts the tiles of the batch into chunks, as many for
   // each of four threads.
-  Cut tile_chunks(int side) const {
-    const int64_t tiles = int64_t{input.images} * winograd_tiles(padded, side);
-    const int64_t chunks = (tiles + kWinogradTiles - 1) / kWinogradTiles;
+  Cut tile_chunks(const WinogradKernels<S>& kernels) const {
+    const int64_t tiles =
+        int64_t{input.images} * winograd_tiles(padded, kernels.side);
+    const int64_t chunks =
+        (tiles + kernels.most_tiles - 1) / kernels.most_tiles;
     return {tiles, static_cast<int>(std::min((chunks + 3) / 4 * 4, tiles))};
   }
 

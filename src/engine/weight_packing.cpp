@@ -1,6 +1,8 @@
 #include "weight_packing.hpp"
 
 #include <cassert>
+#include <cstring>
+#include <type_traits>
 
 #include "chexnet/comm/half.hpp"
 #include "chexnet/engine/kernels.hpp"
@@ -11,25 +13,86 @@
 // in the low half.
 namespace chexnet {
 
+namespace {
+
+// Units of one input, or two, of an output whose weights begin at `w`.
+template <int Pair, class A>
+A unit_at(const A* w, int64_t input_step) {
+  if constexpr (Pair == 1)
+    return w[0];
+  else
+    return bf16_pair(w[0], w[input_step]);
+}
+
+using Four = float __attribute__((vector_size(16)));
+
+// to[i][j] = from[j][i] for i and j below 4.
+void turn(const float* from, int64_t from_step, float* to, int64_t to_step) {
+  Four rows[4];
+  for (int j = 0; j < 4; ++j)
+    std::memcpy(&rows[j], from + j * from_step, sizeof(Four));
+  for (int half = 0; half < 2; ++half) {
+    const Four a = half == 0
+                       ? __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5)
+                       : __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+    const Four b = half == 0
+                       ? __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5)
+                       : __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+    const Four even = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+    const Four odd = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    std::memcpy(to + int64_t{2} * half * to_step, &even, sizeof(Four));
+    std::memcpy(to + (int64_t{2} * half + 1) * to_step, &odd, sizeof(Four));
+  }
+}
+
+template <int Pair, class A>
+void pack_as(const A* from, int64_t output_step, int64_t input_step, int inputs,
+             A* to) {
+  for (int k = 0; k < inputs; k += Pair, to += kOutputs)
+    for (int o = 0; o < kOutputs; ++o)
+      to[o] =
+          unit_at<Pair>(from + k * input_step + o * output_step, input_step);
+}
+
+// An output's inputs are neighbors: its units are made side by side, and then
+// turned.
+template <int Pair>
+void pack_neighbors(const float* from, int64_t output_step, int inputs,
+                    float* to) {
+  constexpr int kUnits = 4;
+  float units[4][kUnits];
+  for (int k = 0; k < inputs; k += kUnits * Pair, to += kUnits * kOutputs)
+    for (int o = 0; o < kOutputs; o += 4) {
+      for (int i = 0; i < 4; ++i)
+        for (int u = 0; u < kUnits; ++u)
+          units[i][u] = unit_at<Pair>(
+              from + k + int64_t{u} * Pair + (o + i) * output_step, 1);
+      turn(units[0], kUnits, to + o, kOutputs);
+    }
+}
+
+template <int Pair, class A>
+void pack_paired(const A* from, const WeightMatrix<A>& like, int inputs,
+                 A* to) {
+  if (like.output_step == 1)  // one loop over neighbors
+    return pack_as<Pair>(from, 1, like.input_step, inputs, to);
+  if constexpr (std::is_same_v<A, float>)
+    if (like.input_step == 1 && inputs % (4 * Pair) == 0)
+      return pack_neighbors<Pair>(from, like.output_step, inputs, to);
+  pack_as<Pair>(from, like.output_step, like.input_step, inputs, to);
+}
+
+}  // namespace
+
 template <class A>
 void pack_block(const WeightMatrix<A>& from, int first_output, int first,
                 int last, int pair, A* to) {
   assert(first % pair == 0 && (last - first) % pair == 0);
-  const A* source = from.values + first_output * from.output_step;
+  const A* source =
+      from.values + first_output * from.output_step + first * from.input_step;
   to += static_cast<int64_t>(first / pair) * kOutputs;
-  if (pair == 1) {
-    for (int k = first; k < last; ++k, to += kOutputs)
-      for (int o = 0; o < kOutputs; ++o)
-        to[o] = source[k * from.input_step + o * from.output_step];
-    return;
-  }
-  if constexpr (sizeof(A) == 4) {
-    for (int k = first; k < last; k += 2, to += kOutputs)
-      for (int o = 0; o < kOutputs; ++o) {
-        const A* w = source + k * from.input_step + o * from.output_step;
-        to[o] = bf16_pair(w[0], w[from.input_step]);
-      }
-  }
+  if (pair == 1) return pack_paired<1>(source, from, last - first, to);
+  if constexpr (sizeof(A) == 4) pack_paired<2>(source, from, last - first, to);
 }
 
 namespace {
@@ -55,9 +118,9 @@ constexpr double kTransform4[6][3] = {{1, 0, 0},
 using Lanes = double[kOutputs];
 
 template <class A, int Side>
-void pack_as(const double (&transform)[Side][3], const WeightMatrix<A>& from,
-             int first_output, int first, int last, bool flipped,
-             int64_t frequency_step, A* to) {
+void pack_transformed(const double (&transform)[Side][3],
+                      const WeightMatrix<A>& from, int first_output, int first,
+                      int last, bool flipped, int64_t frequency_step, A* to) {
   Lanes g[9], half[3 * Side];  // half[y][x] of Side x 3
   for (int k = first; k < last; ++k) {
     for (int o = 0; o < kOutputs; ++o) {
@@ -89,11 +152,11 @@ void pack_winograd_block(int side, const WeightMatrix<A>& from,
                          int64_t frequency_step, A* to) {
   assert(side == 2 || side == 4);
   if (side == 2)
-    pack_as(kTransform2, from, first_output, first, last, flipped,
-            frequency_step, to);
+    pack_transformed(kTransform2, from, first_output, first, last, flipped,
+                     frequency_step, to);
   else
-    pack_as(kTransform4, from, first_output, first, last, flipped,
-            frequency_step, to);
+    pack_transformed(kTransform4, from, first_output, first, last, flipped,
+                     frequency_step, to);
 }
 
 template <class A>

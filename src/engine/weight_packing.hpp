@@ -30,18 +30,19 @@ void pack_winograd_block(int side, const WeightMatrix<A>& from,
                          int first_output, int first, int last, bool flipped,
                          int64_t frequency_step, A* to);
 
-// Calls pack(first output, first input, last input) for pieces of a matrix, by
-// all threads.
+// Calls pack(first output, first input, last input) for pieces of a matrix,
+// `at_once` inputs each, by all threads.
 template <class Pack>
 void pack_in_pieces(ThreadPool& thread_pool, int outputs, int inputs,
-                    const Pack& pack) {
-  constexpr int kInputs = 64;
-  const int across = (inputs + kInputs - 1) / kInputs;
+                    const Pack& pack, int at_once = 64) {
+  const int across = (inputs + at_once - 1) / at_once;
   thread_pool.run(outputs / 32 * across, [&](int piece, int) {
-    const int first = piece % across * kInputs;
-    pack(piece / across * 32, first, std::min(inputs, first + kInputs));
+    const int first = piece % across * at_once;
+    pack(piece / across * 32, first, std::min(inputs, first + at_once));
   });
 }
+// Of 3x3 kernels: all taps of a piece stay in L1.
+constexpr int kKernelsAtOnce = 16;
 
 // dg = Gt dU G of 16 kernels side by side, for a side of 4: u[6 x 6] ->
 // g[3 x 3].

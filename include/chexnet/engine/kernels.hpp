@@ -28,12 +28,6 @@ namespace chexnet {
 inline constexpr int kBlock = 16;  // units of a panel's block
 inline constexpr int kOutputs =
     32;  // output channels the multiply kernel makes at once
-inline constexpr int kWinogradTiles = 28;  // tiles of a Winograd chunk
-// Elements of V, M or Q a frequency. One block more than the values need, else
-// all frequencies would lie in the same few sets of a cache.
-inline constexpr int64_t winograd_step(int channels) {
-  return int64_t{channels} * kWinogradTiles + kBlock;
-}
 
 // relu(scale * x + shift): what a convolution reads.
 template <class S>
@@ -175,14 +169,20 @@ struct NextTile {
   Panel<Accumulator<S>> panel;
 };
 
-// 3x3 by Winograd, a chunk of at most kWinogradTiles tiles (winograd_tile) at a
-// time. All forms have (side + 2)^2 frequencies, winograd_step apart, and are
-// of the accumulator's type: bf16 is only how maps are stored.
+// 3x3 by Winograd, a chunk of at most `most_tiles` tiles (winograd_tile) at a
+// time. All forms have (side + 2)^2 frequencies, step() apart, and are of the
+// accumulator's type: bf16 is only how maps are stored.
 template <class S>
 struct WinogradKernels {
   using A = Accumulator<S>;
   int side = 0;  // of a tile of outputs
+  int most_tiles = 0;
   int frequencies() const { return (side + 2) * (side + 2); }
+  // Elements of V, M or Q a frequency. One block more than the values need,
+  // else all frequencies would lie in the same few sets of a cache.
+  constexpr int64_t step(int channels) const {
+    return int64_t{channels} * most_tiles + kBlock;
+  }
 
   // V[frequency][channels / 16][tile][16] of a map; without scale it is read as
   // it is.
@@ -302,6 +302,8 @@ struct Kernels {
                                 int channels, int outputs, A* w);
 
   WinogradKernels<S> winograd2, winograd4;  // F(2x2,3x3), F(4x4,3x3)
+  // Backward, in chunks of more tiles.
+  WinogradKernels<S> winograd4_wide;
 
   // --- stem and classifier head (src/engine/kernels/stem.hpp). Maps begin at
   // the image's first pixel. A padded image is of values, or of pairs when

@@ -256,23 +256,35 @@ __attribute__((noinline)) void gradient_tile(const A* __restrict dy,
   }
 }
 
+// A row of a tile of sums.
+template <class A>
+CHEXNET_INLINE void prefetch_sums(const A* at) {
+  for (int i = 0; i < 2 * kBlock; i += 64 / static_cast<int>(sizeof(A)))
+    __builtin_prefetch(at + i, 1);
+}
+
 template <class A, bool Pair>
 void gradient_tiles(Panel<A> dy, int outputs, Panel<A> y, int channels,
                     int units, A* w, int64_t pitch, bool add,
                     NextRows next = {}, NextRows also_next = {}) {
-  Prefetcher first(next, channels / (2 * kBlock)),
-      second(also_next, channels / (2 * kBlock));
+  const int tiles =
+      channels / (2 * kBlock) * ((outputs + kGradientRows - 1) / kGradientRows);
+  Prefetcher first(next, tiles), second(also_next, tiles);
   const auto tile =
       add ? gradient_tile<A, Pair, true> : gradient_tile<A, Pair, false>;
   const int64_t block = y.rows * kBlock;
-  for (int c = 0; c < channels; c += 2 * kBlock) {
-    first.portion();
-    second.portion();
-    for (int o = 0; o < outputs; o += kGradientRows)
+  for (int c = 0; c < channels; c += 2 * kBlock)
+    for (int o = 0; o < outputs; o += kGradientRows) {
+      first.portion();
+      second.portion();
+      // The next tile's sums, which may have left L1.
+      if (add && o + kGradientRows < outputs)
+        for (int r = 0; r < kGradientRows; ++r)
+          prefetch_sums(w + (o + kGradientRows + r) * pitch + c);
       tile(dy.units + (o / kBlock) * dy.rows * kBlock + o % kBlock,
            y.units + (c / kBlock) * block, y.units + (c / kBlock + 1) * block,
            units, w + o * pitch + c, pitch);
-  }
+    }
 }
 
 }  // namespace

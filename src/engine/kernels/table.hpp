@@ -14,7 +14,16 @@ namespace {
 template <class S, int M>
 WinogradKernels<S> winograd_kernels() {
   using W = Winograd<S, M>;
-  return {M, W::input, W::multiply, W::output};
+  return {M, W::kTiles, W::input, W::multiply, W::output};
+}
+template <class W, class S>
+void add_backward(WinogradKernels<S>& to) {
+  to.side = W::kM;
+  to.most_tiles = W::kTiles;
+  to.input = W::input;
+  to.gradient = W::gradient;
+  to.multiply_back = W::multiply_back;
+  to.weight_gradient = W::weight_gradient;
 }
 
 template <class S, bool Pair>
@@ -41,10 +50,8 @@ Kernels<S> make_kernels(const char* name) {
   k.conv3_weight_gradient = C::weight_gradient;
   k.winograd2 = winograd_kernels<S, 2>();
   k.winograd4 = winograd_kernels<S, 4>();
-  using W = Winograd<S, 4>;
-  k.winograd4.gradient = W::gradient;
-  k.winograd4.multiply_back = W::multiply_back;
-  k.winograd4.weight_gradient = W::weight_gradient;
+  add_backward<Winograd<S, 4>>(k.winograd4);
+  add_backward<Winograd<S, 4, kWideChunk>>(k.winograd4_wide);
   k.stem_row = F::conv_row;
   k.stem_pool_row = F::pool_row;
   k.stem_scatter_row = F::scatter_row;

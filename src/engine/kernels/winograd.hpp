@@ -25,13 +25,18 @@
 namespace chexnet {
 namespace {
 
-template <class S, int M>
+constexpr int kChunk = 28, kWideChunk = 64;  // tiles
+
+template <class S, int M, int Tiles = kChunk>
 struct Winograd {
   static_assert(M == 2 || M == 4);
   using A = Accumulator<S>;
   static constexpr int L = kLanes<A>;
-  static constexpr int kTiles = kWinogradTiles, kSide = M + 2,
+  static constexpr int kM = M, kTiles = Tiles, kSide = M + 2,
                        kFrequencies = kSide * kSide;
+  static constexpr int64_t step_of(int channels) {
+    return WinogradKernels<S>{.side = M, .most_tiles = Tiles}.step(channels);
+  }
   static constexpr A kA1 = A(0.70710678118654752440), kB1 = 2 * kA1,
                      kA2 = A(0.5), kB2 = A(2), kA3 = kA1 / 2, kB3 = 2 * kB1,
                      kSum2 = A(2.5);
@@ -164,7 +169,7 @@ struct Winograd {
 
   static void input(const FeatureMap<S>& map, ImageSize shape, int first,
                     int tiles, A* v) {
-    const int64_t step = winograd_step(map.channels);
+    const int64_t step = step_of(map.channels);
     for (int i = 0; i < tiles; ++i) {
       const Window window(shape, first + i);
       const auto put = [&](Vec<A>(&d)[kFrequencies], int c)
@@ -196,7 +201,7 @@ struct Winograd {
 
   static void gradient(const GradientMap<S>& map, ImageSize shape, int first,
                        int tiles, A* v, A* q) {
-    const int64_t step = winograd_step(map.channels);
+    const int64_t step = step_of(map.channels);
     for (int i = 0; i < tiles; ++i) {
       const Window window(shape, first + i);
       each_window(
@@ -249,10 +254,9 @@ struct Winograd {
         each_row_group(tiles, [&](int t, int rows) {
           between();
           multiply_group<A, false>(
-              v + f * winograd_step(channels) + t * kBlock, offsets.values,
-              blocks, u + (static_cast<int64_t>(f) * outputs + o) * channels,
-              rows,
-              m + f * winograd_step(last - first) +
+              v + f * step_of(channels) + t * kBlock, offsets.values, blocks,
+              u + (static_cast<int64_t>(f) * outputs + o) * channels, rows,
+              m + f * step_of(last - first) +
                   ((o - first) / kOutputs * kTiles + t) * kOutputs);
         });
   }
@@ -306,7 +310,7 @@ struct Winograd {
 
   static void output(const A* m, ImageSize shape, int first, int tiles,
                      int outputs, S* out, int64_t pitch, Moments moments) {
-    const int64_t step = winograd_step(outputs);
+    const int64_t step = step_of(outputs);
     const Corners corners(shape, first, tiles);
     for (int o = 0; o < outputs; o += L) {
       const A* from = outputs_at(m, o);
@@ -376,7 +380,7 @@ struct Winograd {
     for (int o = 0; o < wanted; o += L) {
       EpilogueLane<S> lane(epilogue, epilogue.first + o);
       each_output(
-          outputs_at(m, o), winograd_step(wanted), shape, corners,
+          outputs_at(m, o), step_of(wanted), shape, corners,
           tiles, [&](Vec<A> dy, int64_t pixel) __attribute__((always_inline)) {
             lane.template pass<AccumulateMode::kStore>(epilogue, pixel, dy);
           });
@@ -396,9 +400,9 @@ struct Winograd {
     };
     for (int f = 0; f < kFrequencies; ++f)
       gradient_tiles<A, false>(
-          {const_cast<A*>(q) + f * winograd_step(outputs), kTiles}, outputs,
-          {const_cast<A*>(v) + f * winograd_step(channels), kTiles}, channels,
-          tiles, w + static_cast<int64_t>(f) * outputs * pitch, pitch, add,
+          {const_cast<A*>(q) + f * step_of(outputs), kTiles}, outputs,
+          {const_cast<A*>(v) + f * step_of(channels), kTiles}, channels, tiles,
+          w + static_cast<int64_t>(f) * outputs * pitch, pitch, add,
           part(next, f), part(also_next, f));
   }
 };

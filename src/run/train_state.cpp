@@ -29,7 +29,28 @@ int64_t count(const nlohmann::json& json) {
   return value;
 }
 
-constexpr int kFormat = 3;
+nlohmann::json json_of(const UnloggedSteps& steps) {
+  nlohmann::json loss = nlohmann::json::array();
+  for (const double sum : steps.loss) loss.push_back(number(sum));
+  return {{"steps", steps.steps},
+          {"skipped", steps.skipped},
+          {"labeled", steps.labeled},
+          {"gradient_norm", number(steps.gradient_norm)},
+          {"loss", std::move(loss)}};
+}
+UnloggedSteps unlogged_of(const nlohmann::json& json) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  UnloggedSteps steps{count(json.at("steps")),
+                      count(json.at("skipped")),
+                      json.at("labeled"),
+                      number_or(json.at("gradient_norm"), kNaN),
+                      {}};
+  for (const auto& sum : json.at("loss"))
+    steps.loss.push_back(number_or(sum, kNaN));
+  return steps;
+}
+
+constexpr int kFormat = 4;
 
 }  // namespace
 
@@ -62,6 +83,7 @@ std::string TrainState::to_json() const {
       {"validation_sha256", validation_sha256},
       {"evaluation_due", evaluation_due},
       {"complete", complete},
+      {"unlogged", json_of(unlogged)},
       {"summation_order",
        {{"ranks", order.ranks},
         {"threads", order.threads},
@@ -103,6 +125,7 @@ TrainState TrainState::from_json(const std::string& text,
     s.validation_sha256 = json.at("validation_sha256");
     s.evaluation_due = json.at("evaluation_due");
     s.complete = json.at("complete");
+    s.unlogged = unlogged_of(json.at("unlogged"));
     const auto& order = json.at("summation_order");
     s.order = {count(order.at("ranks")),
                count(order.at("threads")),

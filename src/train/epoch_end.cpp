@@ -169,6 +169,7 @@ void TrainingLoop::checkpoint() {
   const double start = now_s();
   finish_steps();
   state_.loss_scale = step_.loss_scale();
+  state_.unlogged = log_.unlogged();
   const std::optional<uint64_t> agreed = verify_ranks();
   check_finite_state();
   parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint

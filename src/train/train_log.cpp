@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <vector>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -18,7 +20,18 @@ TrainLog::TrainLog(Communicator& comm, MetricsLog* metrics, int64_t batch)
       progress_(comm.rank() == 0) {}
 
 void TrainLog::begin(int64_t step, int64_t total_steps,
-                     uint64_t images_of_epoch) {
+                     uint64_t images_of_epoch, const UnloggedSteps& unlogged) {
+  interval_ = {.labeled = unlogged.labeled,
+               .gradient_norm = unlogged.gradient_norm,
+               .steps = unlogged.steps,
+               .skipped = unlogged.skipped,
+               .steps_before = unlogged.steps};
+  // Of other ranks than now, only the sum of all has a meaning.
+  if (static_cast<int>(unlogged.loss.size()) == comm_.size())
+    interval_.loss = unlogged.loss[static_cast<size_t>(comm_.rank())];
+  else if (comm_.rank() == 0)
+    interval_.loss =
+        std::accumulate(unlogged.loss.begin(), unlogged.loss.end(), 0.0);
   start_s_ = interval_.start_s = now_s();
   start_step_ = step;
   total_steps_ = total_steps;
@@ -32,6 +45,15 @@ void TrainLog::add(const StepResult& result) {
   interval_.gradient_norm = result.gradient_norm;
   ++interval_.steps;
   if (!result.applied) ++interval_.skipped;
+}
+
+UnloggedSteps TrainLog::unlogged() {
+  UnloggedSteps steps{interval_.steps, interval_.skipped, interval_.labeled,
+                      interval_.gradient_norm,
+                      std::vector<double>(static_cast<size_t>(comm_.size()))};
+  steps.loss[static_cast<size_t>(comm_.rank())] = interval_.loss;
+  comm_.all_reduce(steps.loss, ReduceOp::kSum);
+  return steps;
 }
 
 // Collective: the loss is the mean over the labels of all ranks, the waits are
@@ -48,7 +70,9 @@ void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
       static_cast<double>(data.stalls - interval_.stalls_before),
       static_cast<double>(data.workers), static_cast<double>(data.prefetch)};
   comm_.all_reduce(waits, ReduceOp::kMax);
-  const double rate = batch_ * static_cast<double>(interval_.steps) / elapsed;
+  const double rate =
+      batch_ * static_cast<double>(interval_.steps - interval_.steps_before) /
+      elapsed;
   images_per_s_ = batch_ * static_cast<double>(state.step - start_step_) /
                   std::max(now_s() - start_s_, 1e-9);
   if (metrics_ != nullptr) {

@@ -137,19 +137,16 @@ ExitCode TrainingLoop::run() {
                   static_cast<uint64_t>(parts_.decisions.batch));
   Stream stream(parts_, rows, state_.position);
 
-  log_.begin(state_.step, total_steps_, images_);
-  double lr = 0;
+  log_.begin(state_.step, total_steps_, images_, state_.unlogged);
   while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.profiler.set_step(state_.step + 1);
     const Batch* batch = next_batch(stream.loader);
     const Agreement agreed = agree(batch);
     if (agreed.stop) {
-      finish_steps();
-      if (log_.has_steps()) log(stream.loader, lr);
       checkpoint();
       return stopped();
     }
-    lr = step_on(*batch, agreed.labeled);
+    const double lr = step_on(*batch, agreed.labeled);
     if (!after_step(stream.loader, lr)) return stopped();
   }
   say_how_it_ended();

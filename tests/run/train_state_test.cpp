@@ -16,6 +16,7 @@ TEST_CASE("the state of a run survives JSON") {
   s.loss_scale = {1024, 5, true};
   s.best = 0.7;
   s.order = {2, 3, "none", "torch"};
+  s.unlogged = {3, 1, 40, 0.25, {1.5, 0.1}};
   s.config = "a: \"b\"\n";
   s.best_step = 6;
   s.best_epoch = 2;
@@ -30,6 +31,9 @@ TEST_CASE("the state of a run survives JSON") {
   CHECK((t.best_step == 6 && t.best_epoch == 2 && t.epochs_without_best == 3));
   CHECK((t.validation_sha256 == s.validation_sha256 && t.evaluation_due &&
          !t.complete));
+  CHECK((t.unlogged.steps == 3 && t.unlogged.skipped == 1 &&
+         t.unlogged.labeled == 40 && t.unlogged.gradient_norm == 0.25 &&
+         t.unlogged.loss == s.unlogged.loss));
   CHECK(t.origin == "from B\xef\xbf\xbd.safetensors");
   CHECK(std::isnan(TrainState::from_json(TrainState{}.to_json(), "x").best));
   CHECK(std::isinf(

@@ -105,6 +105,42 @@ TEST_CASE(
   CHECK(lines[0]["allreduce_wait_s"] == 0.3);
 }
 
+TEST_CASE("a resume's first line holds the steps before it too") {
+  const auto line_of = [](int ranks_before, int ranks) {
+    const UnloggedSteps unlogged =
+        rank_results(ranks_before, [](Communicator& comm) {
+          TrainLog log(comm, nullptr, 4);
+          log.begin(0, 10, 10);
+          StepResult skipped = step_with(comm.rank() == 0 ? 2 : 10, 0.5, 4);
+          skipped.applied = false;
+          log.add(skipped);
+          return log.unlogged();
+        }).front();
+    const ScratchFolder folder;
+    {
+      MetricsLog metrics(folder.path(), {});
+      std::ignore = rank_results(ranks, [&](Communicator& comm) {
+        Source source;
+        TrainLog log(comm, comm.rank() == 0 ? &metrics : nullptr, 4);
+        log.begin(1, 10, 10, unlogged);
+        log.add(step_with(4, 0.75, 4));
+        TrainState state;
+        state.step = 2;
+        log.write(source.loader, state, 1e-3, std::nullopt);
+        return 0;
+      });
+    }
+    return train_lines(folder).front();
+  };
+  // 2 + 10 of the first step, and 4 of each rank.
+  const nlohmann::json same = line_of(2, 2), fewer = line_of(2, 1);
+  CHECK(same["steps"] == 2);
+  CHECK(same["skipped"] == 1);
+  CHECK(same["loss"] == 20.0 / 8);
+  CHECK(same["gradient_norm"] == 0.75);
+  CHECK(fewer["loss"] == 16.0 / 8);
+}
+
 TEST_CASE(
     "a loss of steps without any label is written as 0 and not as nothing") {
   const ScratchFolder folder;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "chexnet/run/loss_scale.hpp"
 #include "chexnet/run/schedule.hpp"
@@ -17,6 +18,14 @@ struct SummationOrder {
   std::string gradient_compression, versions;
   double bucket_mb = 0;    // 0 = not yet chosen (launch.bucket_mb: auto)
   int64_t accumulate = 0;  // 0 = not known, of an older checkpoint
+};
+
+// Steps since the last `train` line of metrics.jsonl, so that a resume's next
+// line is that of a run without a stop.
+struct UnloggedSteps {
+  int64_t steps = 0, skipped = 0;
+  double labeled = 0, gradient_norm = 0;  // of all ranks; of the last step
+  std::vector<double> loss;               // sum of each rank
 };
 
 struct TrainState {
@@ -34,6 +43,7 @@ struct TrainState {
   bool evaluation_due =
       false;              // the weights of this step are still to be scored
   bool complete = false;  // scored on eval.splits too: nothing is left to do
+  UnloggedSteps unlogged;
   SummationOrder order;
   std::string
       origin;  // of the first weights: a file and its SHA-256, or a seed

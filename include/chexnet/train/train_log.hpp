@@ -19,11 +19,13 @@ class TrainLog {
  public:
   // `metrics` is null but on rank 0. `batch`: images of all ranks.
   TrainLog(Communicator& comm, MetricsLog* metrics, int64_t batch);
-  void begin(int64_t step, int64_t total_steps, uint64_t images_of_epoch);
+  // `unlogged`: steps before `step` that are in no line yet.
+  void begin(int64_t step, int64_t total_steps, uint64_t images_of_epoch,
+             const UnloggedSteps& unlogged = {});
   // Of each step.
   void add(const StepResult& result);
-  // Whether there were any since the last line.
-  bool has_steps() const { return interval_.steps > 0; }
+  // Collective: steps since the last line.
+  UnloggedSteps unlogged();
   // Collective. `job_left_s` of rank 0.
   void write(const Loader& loader, const TrainState& state, double lr,
              std::optional<double> job_left_s);
@@ -40,6 +42,7 @@ class TrainLog {
     double loss = 0, labeled = 0, allreduce_wait_s = 0, data_wait_before_s = 0,
            start_s = 0, gradient_norm = 0;
     int64_t steps = 0, skipped = 0;
+    int64_t steps_before = 0;  // of them, before begin()
     uint64_t stalls_before = 0;
   };
   std::string progress_text(const TrainState& state, double loss, double rate,

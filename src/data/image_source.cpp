@@ -27,11 +27,12 @@ void check_record(std::span<const std::byte> data, const std::string& origin,
                     "written again; delete its .index file to index it again");
 }
 
-void check_member(const FetchedImage& fetched, const Entry& entry) {
-  if (fetched.bytes.size() != entry.length ||
-      crc32c(fetched.bytes) != entry.crc32c)
+// `covered`: what the checksum is of.
+void check_member(std::span<const std::byte> covered, uint64_t wanted_bytes,
+                  const std::string& origin, const Entry& entry) {
+  if (covered.size() != wanted_bytes || crc32c(covered) != entry.crc32c)
     throw DataError(
-        "[tar] " + fetched.origin + " at byte " + std::to_string(entry.offset) +
+        "[tar] " + origin + " at byte " + std::to_string(entry.offset) +
         ": its checksum differs from when the archive was indexed. Hint: the "
         "archive "
         "changed or is damaged; delete its .index file to index it again");
@@ -110,20 +111,24 @@ void ImageSource::fetch_from(const Container& container,
       into.bytes = example_image(data, into.origin);
       break;
     }
-    case ContainerKind::kTar:
+    case ContainerKind::kTar: {
+      // With its headers, which have its name: an archive that was replaced by
+      // one of equal size and time may have the same content under another.
       part(" member ");
-      store.read(container.path, entry.offset, entry.length, into.memory,
+      const uint64_t bytes = entry.skip + entry.length;
+      store.read(container.path, entry.offset - entry.skip, bytes, into.memory,
                  options);
-      into.bytes = into.memory;
-      check_member(into, entry);
+      check_member(into.memory, bytes, into.origin, entry);
+      into.bytes = std::span(into.memory).subspan(entry.skip);
       break;
+    }
     case ContainerKind::kTarGz:
       part(" member ");
       store.read(container.path, entry.offset, entry.stored, into.compressed,
                  options);
       inflate_member(into.compressed, entry, container.path, into.memory);
+      check_member(into.memory, entry.length, into.origin, entry);
       into.bytes = into.memory;
-      check_member(into, entry);
       break;
     case ContainerKind::kPack: {
       part(" image ");

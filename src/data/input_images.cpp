@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string_view>
 
@@ -69,6 +68,18 @@ std::vector<std::pair<std::string, std::string>> no_files_below(
   }
   std::ranges::sort(found);
   return found;
+}
+
+// The same for all spellings of a path: absolute, without "." and "..". Links
+// stay as they are, but where a ".." follows one.
+std::string one_spelling(const std::string& path) {
+  if (is_s3(path)) return path;
+  const fs::path absolute = fs::absolute(path);
+  if (std::ranges::find(absolute, "..") == absolute.end())
+    return absolute.lexically_normal().string();
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(absolute.parent_path(), error);
+  return error ? path : (folder / absolute.filename()).string();
 }
 
 // An object store's place may be an object or the prefix of some.
@@ -140,21 +151,21 @@ class Search {
   void take_damage(const Container& container, const std::string& damage) {
     constexpr uint64_t kWhole = UINT64_MAX;
     if (damage.empty() ||
-        !places_.emplace(container.path, Place(container.path, kWhole)).second)
+        !places_.emplace(one_spelling(container.path), kWhole).second)
       return;
     log_warning(printable(damage));
+    names_.insert(container.path);
     result_.images.push_back({container.path, printable(damage)});
   }
 
   // `first`: the number of the run's first container among all.
   void take(FoundImage image, const Container& container, uint32_t first) {
+    const uint64_t number = image.location.number;
+    if (!places_.emplace(one_spelling(container.path), number).second) return;
     std::string name = image_name(image, container);
-    const Place place(container.path, image.location.number);
-    const auto [other, is_new] = places_.emplace(name, place);
-    if (!is_new && other->second == place) return;
-    if (!is_new) {
-      name += "#" + std::to_string(image.location.number);
-      if (!places_.emplace(name, place).second) return;
+    if (!names_.insert(name).second) {
+      name += "#" + std::to_string(number);
+      if (!names_.insert(name).second) return;
     }
     image.location.container += first;
     result_.images.push_back({std::move(name), ""});
@@ -164,9 +175,10 @@ class Search {
   using Place = std::pair<std::string, uint64_t>;  // container, number
   Stores& stores_;
   const Tick& tick_;
-  std::vector<std::string> run_;         // places that are searched together
-  std::map<std::string, Place> places_;  // of each name
-  std::set<std::string> left_out_;       // names
+  std::vector<std::string> run_;    // places that are searched together
+  std::set<Place> places_;          // that have a row
+  std::set<std::string> names_;     // of rows
+  std::set<std::string> left_out_;  // names
   InputImages result_;
 };
 

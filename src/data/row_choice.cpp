@@ -1,5 +1,6 @@
 // A cell is text. It is compared as a number where both sides are numbers, so
-// "1.0" is 1. A blank cell is no number and equals the empty value alone.
+// "1.0" is 1, and ages as years, so "058Y" is 58. A blank cell is no number and
+// equals the empty value alone.
 #include "row_choice.hpp"
 
 #include <algorithm>
@@ -21,12 +22,7 @@ namespace chexnet {
 namespace {
 
 constexpr size_t kNone = std::string::npos;
-
-bool equal(std::string_view cell, const std::string& value) {
-  if (cell == value) return true;
-  const auto a = parsed_number<double>(cell), b = parsed_number<double>(value);
-  return a && b && *a == *b;
-}
+constexpr const char* kUsage = "write [view=PA], [age>=18] or [sex!=M]";
 
 [[noreturn]] void refuse(const std::string& condition, const std::string& what,
                          const std::string& hint) {
@@ -39,17 +35,17 @@ bool equal(std::string_view cell, const std::string& value) {
 // ChestX-ray14's older release writes ages as 058Y, 005M, 013D.
 std::optional<double> years(std::string_view text) {
   text = trimmed(text);
-  double unit = 1;
+  double in_a_year = 1;
   if (!text.empty() &&
       std::string_view("YMDW").find(text.back()) != std::string_view::npos) {
-    if (text.back() == 'M') unit = 1.0 / 12;
-    if (text.back() == 'W') unit = 1.0 / 52;
-    if (text.back() == 'D') unit = 1.0 / 365;
+    if (text.back() == 'M') in_a_year = 12;
+    if (text.back() == 'W') in_a_year = 52;
+    if (text.back() == 'D') in_a_year = 365;
     text.remove_suffix(1);
   }
   const auto value = parsed_number<double>(text);
   if (!value) return std::nullopt;
-  return *value * unit;
+  return *value / in_a_year;
 }
 
 namespace {
@@ -103,17 +99,16 @@ RowChoice::Condition RowChoice::parse(const std::string& text) {
        {"=", Sign::kEqual},
        {"<", Sign::kLess},
        {">", Sign::kMore}}};
-  const std::string usage = "write [view=PA], [age>=18] or [sex!=M]";
   const auto at = text.find_first_of("!<>=");
   if (at == kNone || trimmed(text.substr(0, at)).empty())
-    refuse(text, "is no condition", usage);
+    refuse(text, "is no condition", kUsage);
   Condition condition;
   condition.text = text;
   condition.column = trimmed(text.substr(0, at));
   const std::string_view from = std::string_view(text).substr(at);
   const auto sign = std::ranges::find_if(
       kSigns, [&](const auto& s) { return from.starts_with(s.first); });
-  if (sign == kSigns.end()) refuse(text, "is no condition", usage);
+  if (sign == kSigns.end()) refuse(text, "is no condition", kUsage);
   condition.sign = sign->second;
   std::string_view rest = from.substr(sign->first.size());
   for (auto bar = rest.find('|');; bar = rest.find('|')) {
@@ -123,27 +118,39 @@ RowChoice::Condition RowChoice::parse(const std::string& text) {
   }
   if (condition.sign == Sign::kEqual || condition.sign == Sign::kOther)
     return condition;
-  const auto limit = parsed_number<double>(condition.values.front());
+  const auto limit = years(condition.values.front());
   if (!limit || std::isnan(*limit) || condition.values.size() > 1)
-    refuse(text, "compares with no number", usage);
-  condition.number = *limit;
+    refuse_limit(condition);
   return condition;
 }
 
+void RowChoice::refuse_limit(const Condition& condition) {
+  refuse(condition.text, "compares with no number", kUsage);
+}
+
+std::optional<double> RowChoice::number_in(const Condition& condition,
+                                           std::string_view text) {
+  return condition.is_age ? years(text) : parsed_number<double>(text);
+}
+
 bool RowChoice::meets(const Condition& condition, std::string_view cell) {
+  const auto value = number_in(condition, cell);
+  const auto equal = [&](const std::string& wanted) {
+    if (cell == wanted) return true;
+    const auto number = number_in(condition, wanted);
+    return value && number && *value == *number;
+  };
   const auto is_one = [&] {
-    return std::ranges::any_of(condition.values,
-                               [&](const auto& v) { return equal(cell, v); });
+    return std::ranges::any_of(condition.values, equal);
   };
   if (condition.sign == Sign::kEqual) return is_one();
   if (condition.sign == Sign::kOther) return !is_one();
-  const auto value =
-      condition.is_age ? years(cell) : parsed_number<double>(cell);
-  if (!value) return false;
-  if (condition.sign == Sign::kLess) return *value < condition.number;
-  if (condition.sign == Sign::kAtMost) return *value <= condition.number;
-  if (condition.sign == Sign::kMore) return *value > condition.number;
-  return *value >= condition.number;
+  const auto limit = number_in(condition, condition.values.front());
+  if (!value || !limit) return false;
+  if (condition.sign == Sign::kLess) return *value < *limit;
+  if (condition.sign == Sign::kAtMost) return *value <= *limit;
+  if (condition.sign == Sign::kMore) return *value > *limit;
+  return *value >= *limit;
 }
 
 void RowChoice::begin_table(const std::string& path,
@@ -165,6 +172,12 @@ void RowChoice::begin_table(const std::string& path,
     condition.is_age = condition.field != kNone && condition.field == roles.age;
     condition.is_patient =
         condition.field == kNone && condition.column == "patient";
+    // "6M" is a number of an age alone, and which column is the age is known
+    // here.
+    const bool compares =
+        condition.sign != Sign::kEqual && condition.sign != Sign::kOther;
+    if (compares && !number_in(condition, condition.values.front()))
+      refuse_limit(condition);
     if (condition.field == kNone && !condition.is_patient)
       condition.without.push_back(path);
   }

@@ -25,6 +25,7 @@ class RowChoice {
   // ConfigError for a condition that cannot be read; reads data.exclude.
   explicit RowChoice(const DataConfig& config);
 
+  // ConfigError for a condition that compares with no number of its column.
   void begin_table(const std::string& path,
                    const std::vector<std::string>& header,
                    const RoleColumns& roles);
@@ -40,13 +41,16 @@ class RowChoice {
   struct Condition {
     std::string text, column;
     Sign sign = Sign::kEqual;
-    std::vector<std::string> values;  // any of them; one number for < and >
-    double number = 0;
+    std::vector<std::string> values;   // any of them; one for < and >
     size_t field = std::string::npos;  // in the table that is read
     bool is_patient = false, is_age = false;
     std::vector<std::string> without;  // tables without the column
   };
   static Condition parse(const std::string& text);
+  [[noreturn]] static void refuse_limit(const Condition& condition);
+  // A cell or a value of the condition; an age in years.
+  static std::optional<double> number_in(const Condition& condition,
+                                         std::string_view text);
   static bool meets(const Condition& condition, std::string_view cell);
 
   std::vector<Condition> conditions_;

@@ -160,6 +160,14 @@ void make_output_folder(const fs::path& out) {
         "write?");
 }
 
+// Where nothing was converted: what is left would be in the way of the next
+// try. Folders that hold something stay.
+void remove_output_folder(const fs::path& out) {
+  std::error_code ignored;
+  fs::remove(out / "images", ignored);
+  fs::remove(out, ignored);
+}
+
 // One conversion from its first file to its table.
 class Conversion {
  public:
@@ -243,7 +251,7 @@ class Conversion {
     }
     if (!reasons.empty()) reasons += ")";
     const std::string about_ids =
-        options_.hides_ids()
+        options_.hides_ids() && images() > 0
             ? "; ids are pseudonyms, the private map is " + map.string()
             : "";
     log_info("dicom: " + std::to_string(rows_.size()) + " images in " +
@@ -314,6 +322,7 @@ int convert(const ConversionOptions& options) {
                           " holds a converted set. Hint: choose another --out");
   const PrivatePaths paths = private_paths(options);
   check_places(options, paths);
+  const bool was_there = fs::exists(out);
   make_output_folder(out);
   const std::string key =
       options.hides_ids() ? read_or_make_key(paths.key, {"dicom", "--key-file"})
@@ -331,12 +340,14 @@ int convert(const ConversionOptions& options) {
     conversion.convert_file(input.files[i].path, i + 1);
   }
   progress.clear();
-  if (options.hides_ids()) conversion.write_map(paths.map);
   if (!options.outcomes_file.empty())
     conversion.write_outcomes(options.outcomes_file);
-  conversion.write_set();
+  const bool is_empty = conversion.images() == 0;
+  if (is_empty && !was_there) remove_output_folder(out);
+  if (!is_empty && options.hides_ids()) conversion.write_map(paths.map);
+  if (!is_empty) conversion.write_set();
   conversion.report(paths.map, filtered);
-  return conversion.images() > 0 ? 0 : static_cast<int>(ExitCode::kData);
+  return is_empty ? static_cast<int>(ExitCode::kData) : 0;
 }
 
 }  // namespace chexnet

@@ -1,6 +1,7 @@
 // Converts DICOM files into a set: OUT/images/*.png, OUT/images.csv,
 // OUT/conversion.json, and the private map of pseudonyms outside of it.
-// images.csv is written last: with it the set is whole.
+// images.csv is written last: with it the set is whole. Where no picture could
+// be converted, there is neither set nor map; a key that was made stays.
 #pragma once
 
 #include <string>

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,15 @@ void forget_store_keys() {
     explicit_bzero(*entry + name + 1, text.size() - name - 1);
   }
   for (const auto& name : names) ::unsetenv(name.c_str());
+}
+
+// The exit code, unless what should stand on stdout is not there.
+int code_when_said(int code) {
+  if (std::cout.flush()) return code;
+  chexnet::log_error(
+      "[output] what should stand on stdout could not be written. Hint: is its "
+      "disk full, or is it closed?");
+  return static_cast<int>(chexnet::ExitCode::kCheckpoint);
 }
 
 }  // namespace
@@ -87,14 +97,15 @@ int main(int argc, char** argv) {
     if (results.empty() && (options.in.empty() || options.out.empty()))
       throw CLI::RequiredError("DICOM files and --out");
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+    return app.exit(e) == 0 ? code_when_said(0)
+                            : static_cast<int>(ExitCode::kUsage);
   }
   try {
-    if (results.empty()) return convert(options);
+    if (results.empty()) return code_when_said(convert(options));
     // Without it the next predict may have the folder.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     write_results(results);
-    return 0;
+    return code_when_said(0);
   } catch (const Error& e) {
     log_error(e.what());
     return static_cast<int>(e.code());

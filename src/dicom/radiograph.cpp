@@ -21,6 +21,7 @@
 #include "attributes.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "decoding.hpp"
 #include "display.hpp"
 #include "memory_bound.hpp"
 
@@ -48,6 +49,9 @@ struct Head {
 }
 
 bool has_magic(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error)
+    fail(path, "no such file", "is the path right?");
   std::ifstream in(path, std::ios::binary);
   if (!in) fail(path, "cannot be read", "check its permissions");
   char head[132] = {};
@@ -62,8 +66,12 @@ std::vector<char> cells_of(const gdcm::Image& image, const gdcm::DataSet& set,
                            const std::string& path, int shift) {
   std::vector<char> cells(image.GetBufferLength());
   if (shift == 0) {
+    const DecoderMessages messages;
     if (!image.GetBuffer(cells.data()))
       fail(path, "its pixels cannot be decoded", "is it cut off?");
+    const std::string said = messages.first_line();
+    if (!said.empty())
+      fail(path, "its pixels are damaged (" + said + ")", "fetch it again");
     return cells;
   }
   const gdcm::ByteValue* stored = bytes_of(set, {0x7fe0, 0x0010});
@@ -185,7 +193,17 @@ struct WarningsTo {
   WarningsTo& operator=(const WarningsTo&) = delete;
 };
 
-// GDCM fills up pixels that are cut off, and tells so in a warning only.
+// GDCM fills up pixels that are cut off, and tells so in a warning only: the
+// first of pixels as they are and of a sequence of fragments that ends in the
+// middle of a tag, the second of a fragment. A sequence whose fragments are all
+// whole may lack its end.
+bool is_cut_off(const std::string& warnings) {
+  const auto has = [&](const char* text) {
+    return warnings.find(text) != std::string::npos;
+  };
+  return has("Incomplete Pixel Data") || has("Fragment could not be read");
+}
+
 void read_whole_picture(const std::string& path, gdcm::ImageReader& reader) {
   std::ostringstream warnings;
   bool whole = false;
@@ -194,7 +212,7 @@ void read_whole_picture(const std::string& path, gdcm::ImageReader& reader) {
     reader.SetFileName(path.c_str());
     whole = reader.Read();
   }
-  if (warnings.str().find("Incomplete Pixel Data") != std::string::npos)
+  if (is_cut_off(warnings.str()))
     fail(path, "its pixels are cut off", "fetch it again");
   if (whole) return;
   const gdcm::DataSet& set = reader.GetFile().GetDataSet();
@@ -206,12 +224,13 @@ void read_whole_picture(const std::string& path, gdcm::ImageReader& reader) {
 }
 
 // GDCM copies as many bytes as the picture should have, however few there are.
-void check_length(const std::string& path, const gdcm::Image& image,
-                  const gdcm::DataSet& set) {
-  if (image.GetTransferSyntax().IsEncapsulated()) return;
+bool is_too_short(const gdcm::Image& image, const gdcm::DataSet& set) {
+  const gdcm::TransferSyntax& syntax = image.GetTransferSyntax();
+  if (syntax == gdcm::TransferSyntax::RLELossless)
+    return is_run_length_cut_off(image, set);
+  if (syntax.IsEncapsulated()) return false;  // its decoder notices
   const gdcm::ByteValue* there = bytes_of(set, {0x7fe0, 0x0010});
-  if (there != nullptr && there->GetLength() < image.GetBufferLength())
-    fail(path, "its pixels are cut off", "fetch it again");
+  return there != nullptr && there->GetLength() < image.GetBufferLength();
 }
 
 // `read`, with `bytes` of memory. GDCM tells that it got none as it tells of
@@ -242,7 +261,8 @@ void read_picture(const std::string& path, Radiograph& into) {
   read_whole_picture(path, reader);
   const gdcm::Image& image = reader.GetImage();
   const gdcm::DataSet& set = reader.GetFile().GetDataSet();
-  check_length(path, image, set);
+  if (is_too_short(image, set))
+    fail(path, "its pixels are cut off", "fetch it again");
   into.width = static_cast<int>(image.GetDimension(0));
   into.height = static_cast<int>(image.GetDimension(1));
   into.patient = whole_text_of(set, 0x0010, 0x0020);

@@ -39,10 +39,12 @@ void put_hex(std::string& text, unsigned value, int digits) {
 
 enum class Fields {
   kCommon,  // name, offset, length, CRC32C
-  kAll,     // those of inflating too
+  kSkip,    // what lies before the content too
+  kAll,     // and those of inflating
 };
 
 Fields fields_of(ContainerKind kind) {
+  if (kind == ContainerKind::kTar) return Fields::kSkip;
   return kind == ContainerKind::kTarGz ? Fields::kAll : Fields::kCommon;
 }
 
@@ -50,9 +52,10 @@ void put_entry(std::string& text, const Entry& e, Fields fields) {
   text += escaped(e.name) + "\t" + std::to_string(e.offset) + "\t" +
           std::to_string(e.length) + "\t";
   put_hex(text, e.crc32c, 8);
+  if (fields != Fields::kCommon) text += "\t" + std::to_string(e.skip);
   if (fields == Fields::kAll) {
-    text += "\t" + std::to_string(e.stored) + "\t" + std::to_string(e.skip) +
-            "\t" + std::to_string(e.bit) + "\t";
+    text +=
+        "\t" + std::to_string(e.stored) + "\t" + std::to_string(e.bit) + "\t";
     for (const auto& [at, value] : e.window) {
       put_hex(text, at, 4);
       put_hex(text, value, 2);
@@ -73,8 +76,9 @@ class LineReader {
     e.length = number<uint64_t>();
     e.crc32c = parse<uint32_t>(field(), 16);
     if (at_end_) return e;
-    e.stored = number<uint64_t>();
     e.skip = number<uint64_t>();
+    if (at_end_) return e;
+    e.stored = number<uint64_t>();
     e.bit = number<int>();
     const auto window = field();
     if (!at_end_ || window.size() % kWindowDigits != 0) damaged();
@@ -155,7 +159,7 @@ std::string text_with_sum(const std::string& head,
 }  // namespace
 
 std::string index_head(ContainerKind kind, const StoredFile& file) {
-  return "chexnet-index 2 " + std::string(kind_name(kind)) + " " +
+  return "chexnet-index 3 " + std::string(kind_name(kind)) + " " +
          std::to_string(file.size) + " " + escaped(file.version);
 }
 
@@ -165,7 +169,7 @@ std::string index_text(const std::vector<Entry>& entries, ContainerKind kind,
 }
 
 std::string all_fields_text(const std::vector<Entry>& entries) {
-  return text_with_sum("chexnet-index 2 all-fields", entries, Fields::kAll);
+  return text_with_sum("chexnet-index 3 all-fields", entries, Fields::kAll);
 }
 
 std::vector<Entry> entries_of_text(const std::string& text,
@@ -201,7 +205,8 @@ bool is_possible(const Entry& entry, ContainerKind kind,
                  uint64_t container_size) {
   switch (kind) {
     case ContainerKind::kTar:
-      return entry.length <= kLargestImage &&
+      return entry.length <= kLargestImage && entry.skip <= entry.offset &&
+             entry.skip <= kLongestTarHead &&
              lies_inside(entry.offset, entry.length, container_size);
     case ContainerKind::kTarGz:
       return is_possible_gz(entry, container_size);

@@ -1,6 +1,7 @@
 // A tar file is blocks of 512 bytes: a header, the content filled up to whole
 // blocks, and so on. 'L' (GNU) and 'x' (pax) members hold the name or size of
-// the member behind them.
+// the member behind them, and are covered by its checksum as its own header
+// is: who reads a member notices that it has another name than in the index.
 //
 //   block_ being filled -> header() -> left_ > 0: content
 //                                   -> pad_ > 0: filling -> block_ …
@@ -12,6 +13,7 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -64,6 +66,19 @@ unsigned header_sum(std::span<const std::byte> header) {
   return sum;
 }
 
+// Of headers that only say something of the member behind them.
+bool is_metadata(char type) {
+  return type == 'L' || type == 'K' || type == 'x' || type == 'g';
+}
+
+bool is_file(char type) { return type == '0' || type == '\0' || type == '7'; }
+
+bool is_named_like_image(const std::string& name) {
+  const std::string lower = lowered(name);
+  return lower.ends_with(".png") || lower.ends_with(".jpg") ||
+         lower.ends_with(".jpeg");
+}
+
 }  // namespace
 
 TarStream::TarStream(std::string path, std::function<void(Entry&)> begin,
@@ -73,14 +88,15 @@ TarStream::TarStream(std::string path, std::function<void(Entry&)> begin,
 void TarStream::feed(std::span<const std::byte> bytes) {
   while (!bytes.empty() && !ended_) {
     size_t used = 0;
-    if (left_ > 0) {
+    if (left_ > 0 && !is_extended_) {
       used = static_cast<size_t>(std::min<uint64_t>(left_, bytes.size()));
       content(bytes.first(used));
       left_ -= used;
       position_ += used;
       if (left_ == 0) end_of_content();
-    } else if (pad_ > 0) {
+    } else if (pad_ > 0 && !is_extended_) {
       used = static_cast<size_t>(std::min<uint64_t>(pad_, bytes.size()));
+      if (is_metadata(type_)) cover(bytes.first(used));
       pad_ -= used;
       position_ += used;
     } else {
@@ -100,6 +116,10 @@ void TarStream::feed(std::span<const std::byte> bytes) {
 void TarStream::header() {
   const std::span<const std::byte> h(block_);
   assert(h.size() == kBlock);
+  if (is_extended_) {  // a sparse member's list of pieces, of any length
+    is_extended_ = h[504] != std::byte{};
+    return;
+  }
   if (is_zeros(h)) {
     ended_ = true;
     return;
@@ -108,32 +128,61 @@ void TarStream::header() {
     throw DataError("[tar] " + path_ + ": damaged tar header at byte " +
                     std::to_string(position_ - kBlock) +
                     " of the archive. Hint: download it again");
+  if (!is_metadata(type_)) covered_ = covered_crc32c_ = 0;
+  cover(h);
   type_ = static_cast<char>(h[156]);
   left_ = has_long_size_ ? long_size_ : number(h.subspan(124, 12));
   pad_ = (kBlock - left_ % kBlock) % kBlock;
   meta_.clear();
   wanted_ = false;
-  const bool file = type_ == '0' || type_ == '\0' || type_ == '7';
-  if (type_ == 'L' || type_ == 'x' || type_ == 'g') {
-    if (left_ > (1 << 20))
-      throw DataError("[tar] " + path_ +
-                      ": a name of more than 1 MiB. Hint: is this a tar file?");
-    return;
+  if (!is_metadata(type_)) return begin_member(h);
+  if (left_ > (1 << 20) || covered_ > kLongestTarHead)
+    throw DataError("[tar] " + path_ +
+                    ": a name of more than 1 MiB. Hint: is this a tar file?");
+}
+
+void TarStream::begin_member(std::span<const std::byte> h) {
+  std::string name = long_name_.empty() ? short_name(h) : long_name_;
+  if (!sparse_name_.empty()) name = sparse_name_;
+  is_extended_ = type_ == 'S' && h[482] != std::byte{};
+  const char* const obstacle = why_not_read();
+  wanted_ = is_file(type_) && obstacle == nullptr;
+  if (obstacle != nullptr && is_named_like_image(name)) {
+    if (unread_ == 0) first_unread_ = printable(name) + " " + obstacle;
+    ++unread_;
   }
-  wanted_ = file && left_ <= kLargestImage;
   if (wanted_) {
     entry_ = Entry();
-    entry_.name = long_name_.empty() ? short_name(h) : long_name_;
+    entry_.name = std::move(name);
     entry_.offset = position_;
     entry_.length = left_;
+    entry_.skip = covered_;
+    entry_.crc32c = covered_crc32c_;
     begin_(entry_);
   }
   long_name_.clear();
-  has_long_size_ = false;
+  sparse_name_.clear();
+  has_long_size_ = is_sparse_ = false;
   if (left_ == 0) end_of_content();
 }
 
+// Null where nothing is in the way.
+const char* TarStream::why_not_read() const {
+  if (type_ == 'S' || is_sparse_) return "is a sparse member";
+  if (type_ == '1') return "is a hard link";
+  if (type_ == '2') return "is a symbolic link";
+  if (type_ == '3' || type_ == '4' || type_ == '6')
+    return "is a device or a pipe";
+  return left_ > kLargestImage ? "is larger than 256 MiB" : nullptr;
+}
+
+void TarStream::cover(std::span<const std::byte> bytes) {
+  covered_ += bytes.size();
+  covered_crc32c_ = crc32c(bytes, covered_crc32c_);
+}
+
 void TarStream::content(std::span<const std::byte> bytes) {
+  if (is_metadata(type_)) cover(bytes);
   if (type_ == 'L' || type_ == 'x')
     meta_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   else if (wanted_)
@@ -161,6 +210,8 @@ void TarStream::read_pax() {
     const std::string key = line.substr(blank + 1, equals - blank - 1);
     const std::string value = line.substr(equals + 1);
     if (key == "path") long_name_ = value;
+    if (key.starts_with("GNU.sparse.")) is_sparse_ = true;
+    if (key == "GNU.sparse.name") sparse_name_ = value;
     if (key == "size") {
       long_size_ = std::strtoull(value.c_str(), nullptr, 10);
       has_long_size_ = true;
@@ -175,6 +226,12 @@ void TarStream::finish() const {
   };
   if (left_ > 0 || !block_.empty() || position_ == 0) throw error("is cut off");
   if (!ended_) throw error("stops without its end mark");
+  if (unread_ == 0) return;
+  const std::string more =
+      unread_ > 1 ? " (and " + std::to_string(unread_ - 1) + " more such)" : "";
+  throw DataError("[tar] " + path_ + ": the image " + first_unread_ + more +
+                  ", which is not read. Hint: pack it again from plain files: "
+                  "tar -h --hard-dereference, without --sparse");
 }
 
 std::vector<Entry> tar_entries(Store& store, const StoredFile& file,

@@ -85,6 +85,7 @@ class Indexer {
 
   void begin(Entry& e) {
     assert(e.offset >= point_.out);
+    e.crc32c = 0;  // the headers may lie before the point: they are not covered
     e.skip = e.offset - point_.out;
     if (e.skip > kFarthestStart)
       throw DataError(

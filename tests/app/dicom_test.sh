@@ -172,6 +172,29 @@ if command -v gdcmconv >/dev/null; then
   "$converter" raw --out raw.out --ids keep >/dev/null 2>&1
   "$converter" coded --out coded.out --ids keep >/dev/null 2>&1
   for i in 0 1 2 3; do check "compressed form $i is lossless" cmp -s coded.out/images/Doe_Jane_17-7b45d0ed_00$i.png raw.out/images/Doe_Jane_17-7b45d0ed_000.png; done
+  # Cut off in the pixels, by how many bytes; the last eight are the mark behind the fragments, which a file may lack. And
+  # of a last fragment of the right length the end, which decoders invent.
+  mkdir short ended
+  cat >short.py <<'PY'
+import struct
+for form in ('jpegls', 'j2k', 'jpeg', 'rle'):
+    b = open(f'coded/{form}.dcm', 'rb').read()
+    for n in (9, 20, 30, 600):
+        open(f'short/{form}_{n:03d}.dcm', 'wb').write(b[:-n])
+    open(f'ended/{form}.dcm', 'wb').write(b[:-8])
+    at = b.rindex(b'\xe0\x7f\x10\x00OB\0\0\xff\xff\xff\xff') + 12
+    while True:
+        n = struct.unpack('<I', b[at + 4:at + 8])[0]
+        if b[at + 8 + n:at + 12 + n] != b'\xfe\xff\x00\xe0': break
+        at += 8 + n
+    part = b[at + 8:at + 8 + n - 40] + (b'' if form == 'rle' else b'\xff\xd9')
+    open(f'short/{form}_inside.dcm', 'wb').write(b[:at + 4] + struct.pack('<I', len(part)) + part + b[at + 8 + n:])
+PY
+  python3 short.py
+  "$converter" short --out short.out --ids keep --json >json 2>err; rc=$?
+  check "compressed pixels that are cut off are damage" test "$rc $(sed 's/.*"images":\([0-9]*\).*"damaged":\([0-9]*\).*/\1 \2/' json)" = "3 0 20"
+  "$converter" ended --out ended.out --ids keep >/dev/null 2>&1
+  for i in 0 1 2 3; do check "whole compressed pixels ($i) without a mark behind them" cmp -s ended.out/images/Doe_Jane_17-7b45d0ed_00$i.png raw.out/images/Doe_Jane_17-7b45d0ed_000.png; done
 else
   echo "skipped: compressed forms (no gdcmconv)"
 fi
@@ -310,6 +333,17 @@ C
 gcc -shared -fPIC -o late.so late.c -ldl
 LD_PRELOAD=$PWD/late.so timeout 60 "$converter" late --out late.out --max-seconds 1 --json >json 2>err; rc=$?
 check "a file that takes long costs its time and no more" test "$rc $(grep -c 'takes longer than 1 s' err)" = "0 1"
+
+# Of a conversion without a picture nothing is in the way of the next one.
+"$converter" nope --out mistyped >/dev/null 2>err; rc=$?
+check "a path that is not there is told so" test "$rc $(grep -c 'nope: no such file' err)" = "3 1"
+check "and there is neither set nor map" test ! -e mistyped -a ! -e mistyped.map.csv
+"$converter" in/a_full_range.dcm --out mistyped >/dev/null 2>&1
+check "the corrected command goes through" test "$? $(ls mistyped/images | wc -l)" = "0 1"
+"$converter" --help >/dev/full 2>err; rc=$?
+check "--help that cannot be written" test "$rc $(grep -c 'could not be written' err)" = "4 1"
+"$converter" in/a_full_range.dcm --out unsaid --json >/dev/full 2>err; rc=$?
+check "--json that cannot be written" test "$rc $(grep -c 'could not be written' err)" = "4 1"
 
 # Key and map stay outside of what is passed on, and belong to their owner alone.
 one=in/a_full_range.dcm

@@ -46,7 +46,7 @@ serve 0
 for place in "plain+images & more" records packs archives; do same "$place" "s3://xrays/$place"; done
 
 archive=$work/buckets/xrays/archives/images_001.tar.gz
-check "the kept index of an object names its ETag" grep -rql "^chexnet-index 2 tar.gz .*$(md5sum <"$archive" | cut -c 1-32)" "$work/cache/chexnet-train/index"
+check "the kept index of an object names its ETag" grep -rql "^chexnet-index 3 tar.gz .*$(md5sum <"$archive" | cut -c 1-32)" "$work/cache/chexnet-train/index"
 
 # An index that was uploaded with its archive is used. One that is older than the archive is not: there are other names in
 # the same places.
@@ -61,7 +61,7 @@ cmp -s "$work/local.pack" "$work/swapped/local.pack" && fail "to swap two names 
 cp "$work/twice/a.tar" "$work/twice/a.tar.index" "$work/buckets/xrays/indexed/"
 same indexed s3://xrays/indexed
 grep -rqs 'older than' "$work/out" && fail "an index of the same time is too old"
-grep -rlq '^chexnet-index 2 tar ' "$work/cache/chexnet-train/index" && fail "the index beside an archive is not used"
+grep -rlq '^chexnet-index 3 tar ' "$work/cache/chexnet-train/index" && fail "the index beside an archive is not used"
 tar cf "$work/buckets/xrays/indexed/a.tar" -C "$work/set" --transform "s,$one\$,kept,;s,$other\$,$one,;s,kept\$,$other," images
 touch -d '+5 seconds' "$work/buckets/xrays/indexed/a.tar"
 check "archives of equal size" test "$(stat -c %s "$work/twice/a.tar")" = "$(stat -c %s "$work/buckets/xrays/indexed/a.tar")"
@@ -98,6 +98,25 @@ grep -rq 'secret/with' "$work/out" "$work/cache" 2>/dev/null && fail "a key was 
 mkdir -p "$work/home/.aws"
 printf '[default]\naws_access_key_id = nobody\n[site]\naws_access_key_id = AKTEST\naws_secret_access_key = secret/with+signs\n' >"$work/home/.aws/credentials"
 (unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY; export HOME=$work/home; pack "$work/profile.pack" --set data.images='[s3://xrays/records]' --set data.s3.profile=site >"$work/out" 2>&1) || { cat "$work/out"; fail "the profile's keys do not work"; }
+# A run there that was killed two hours ago: when it wrote is the store's word, and its name is that of its place.
+dead=$work/buckets/xrays/runs/dead
+mkdir -p "$dead" && cp "$work/run-folder/config.yaml" "$dead/"
+grep -v '"event":"end"' "$work/run-folder/metrics.jsonl" >"$dead/metrics.jsonl"
+touch -d '-2 hours' "$dead/metrics.jsonl"
+status() { "$program" status "$@" 2>/dev/null; }
+check "status names a run in a store by its place" eval 'status s3://xrays/runs/dead | grep -q "s3://xrays/runs/dead  (silent)"'
+for place in s3://xrays/runs/dead s3://xrays/runs/; do
+  status $place --json >"$work/status.json"
+  check "status $place: the age of what is there" python3 - "$work/status.json" <<'PY'
+import json, sys
+run, = json.load(open(sys.argv[1]))
+sys.exit(run['folder'] != 's3://xrays/runs/dead' or not 7200 <= run['written_age_s'] < 9000)
+PY
+done
+status s3://xrays/runs/dead --openmetrics >"$work/first.txt"; sleep 1.1; status s3://xrays/runs/dead --openmetrics >"$work/second.txt"
+check "its gauges are one time series" grep -qF 'folder="s3://xrays/runs/dead"' "$work/first.txt"
+check "which stands still" cmp "$work/first.txt" "$work/second.txt"
+
 # Ranks that mpirun started have no common place where a result could be gathered.
 for out in xrays/new.pack "xrays/records-new --format tfrecord"; do
   # shellcheck disable=SC2086  # with its option

@@ -1,5 +1,6 @@
 #include "chexnet/data/input_images.hpp"
 
+#include <filesystem>
 #include <fstream>
 
 #include "chexnet/core/error.hpp"
@@ -7,6 +8,7 @@
 #include "support/fixtures.hpp"
 
 using namespace chexnet;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -52,6 +54,25 @@ TEST_CASE("images stand in the order of naming, each once") {
   for (size_t i = 0; i < 3; ++i)
     CHECK(input.containers[input.found[i].location.container].path ==
           input.images[i].name);
+}
+
+TEST_CASE("another spelling of a path names no other image") {
+  const ScratchFolder folder;
+  const std::string a = folder.write("set/a.png", "x");
+  const std::string b = folder.write("set/in/b.png", "x");
+  const std::string set = (folder / "set").string();
+  const InputImages input = found_in({{a, false},
+                                      {set + "/./a.png", false},
+                                      {set + "//in/../a.png", false},
+                                      {fs::relative(a).string(), false},
+                                      {set, false}});
+  CHECK(names_of(input) == std::vector<std::string>{a, set + "/in/b.png"});
+  // Behind a link ".." leads elsewhere.
+  folder.write("a.png", "x");
+  folder.write("other/b.png", "x");
+  fs::create_directory_symlink(folder / "other", folder / "set/link");
+  CHECK(found_in({{a, false}, {set + "/link/../a.png", false}}).images.size() ==
+        2);
 }
 
 TEST_CASE("a file that is named is taken whatever it is called") {

@@ -181,13 +181,20 @@ TEST_CASE("filters keep the rows that meet all conditions") {
   CHECK(kept({"patient!=p"}) == "cd");
   CHECK(kept({"image=b|d"}) == "bd");
   CHECK(kept({"Support Devices=0"}) == "bd");
+  // An age is one number of years, however it is written.
+  CHECK(kept({"age=0.5"}) == "b");
+  CHECK(kept({"age=6M"}) == "b");
+  CHECK(kept({"age!=0.5"}) == "acd");
+  CHECK(kept({"age=058Y|18"}) == "ac");
+  CHECK(kept({"age<=006M"}) == "b");
+  CHECK(kept({"age>6M"}) == "ac");
   DataConfig config = csv({table});
   config.filter = {"viev=PA"};
   CHECK(holds(refused<ConfigError>(config),
               "names a column that no table has ('viev'). Hint: nearest are "
               "'view'"));
-  for (const char* wrong :
-       {"view", "=PA", "age>old", "age<1|2", "age>=nan", "view!PA"}) {
+  for (const char* wrong : {"view", "=PA", "age>old", "age<1|2", "age>=nan",
+                            "view!PA", "Support Devices<6M"}) {
     config.filter = {wrong};
     CHECK(holds(refused<ConfigError>(config), "data.filter: '"));
   }

@@ -56,7 +56,7 @@ inline std::vector<std::string> tar_seeds() {
 }
 
 inline bool is_possible_tar(const Entry& e, uint64_t size) {
-  return e.offset <= size && e.length <= size - e.offset;
+  return e.offset <= size && e.length <= size - e.offset && e.skip <= e.offset;
 }
 
 }  // namespace chexnet::fuzz

@@ -61,15 +61,20 @@ void check_contents(Store& store, const std::string& path, ContainerKind kind,
     std::vector<std::byte> packed, content;
     INFO(path << " " << e.name);
     if (kind == ContainerKind::kTar) {
-      store.read(path, e.offset, e.length, content);
+      const uint64_t bytes = e.skip + e.length;
+      store.read(path, e.offset - e.skip, bytes, packed);
+      CHECK(crc32c(packed) == e.crc32c);
+      CHECK(e.skip >= 512);
+      content.assign(packed.begin() + static_cast<ptrdiff_t>(e.skip),
+                     packed.end());
     } else {
       store.read(path, e.offset, e.stored, packed);
       inflate_member(packed, e, path, content);
+      CHECK(crc32c(content) == e.crc32c);
     }
     REQUIRE(files.contains(e.name));
     CHECK(std::string(reinterpret_cast<const char*>(content.data()),
                       content.size()) == files.at(e.name));
-    CHECK(crc32c(content) == e.crc32c);
   }
 }
 
@@ -239,6 +244,51 @@ TEST_CASE("members too large for an image are skipped") {
   inflate_member(packed, entries[1], path, content);
   CHECK(std::string(reinterpret_cast<const char*>(content.data()),
                     content.size()) == "last");
+}
+
+TEST_CASE("an image that is a link or sparse is told, behind the others") {
+  const ScratchFolder folder;
+  folder.write("in/a.png", "first");
+  folder.write("in/z.png", "last");
+  const auto shell = [&](const std::string& command) {
+    INFO(command);
+    REQUIRE(std::system(("cd " + (folder / "in").string() + " && " + command)
+                            .c_str()) == 0);
+  };
+  // Nine pieces: the list of them goes on behind the member's header.
+  shell(
+      "ln a.png hard.png && ln -s a.png soft.JPG && ln -s a.png soft.txt && "
+      "for i in 1 2 3 4 5 6 7 8 9; do printf x | dd of=s.png bs=1 conv=notrunc "
+      "seek=$((i * 65536)) 2>/dev/null || exit 1; done");
+  const std::string sparse = "--sparse --hole-detection=raw -cf ../x.tar ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"tar -cf ../x.tar a.png hard.png z.png", "hard.png is a hard link"},
+      {"tar -cf ../x.tar a.png soft.JPG z.png", "soft.JPG is a symbolic link"},
+      {"tar -cf ../x.tar a.png soft.txt z.png", ""},
+      {"tar --format=gnu " + sparse + "a.png s.png z.png",
+       "s.png is a sparse member"},
+      {"tar --format=posix " + sparse + "a.png s.png z.png",
+       "s.png is a sparse member"},
+      {"tar -cf ../x.tar a.png hard.png soft.JPG z.png",
+       "hard.png is a hard link (and 1 more such)"}};
+  for (const auto& [command, what] : cases) {
+    shell(command + " && gzip -kf ../x.tar");
+    for (const char* name : {"x.tar", "x.tar.gz"}) {
+      const auto store = local_store();  // it keeps files open
+      const auto read =
+          std::string(name) == "x.tar" ? tar_entries : tar_gz_entries;
+      std::string damage;
+      const auto entries = read(
+          *store, store->list((folder / name).string()).front(),
+          [](uint64_t) {},
+          [&](const std::string& message) { damage = message; });
+      INFO(command << " " << name << ": " << damage);
+      CHECK(damage.find(what) != std::string::npos);
+      CHECK(damage.empty() == what.empty());
+      REQUIRE(entries.size() == 2);
+      CHECK(entries[1].name == "z.png");
+    }
+  }
 }
 
 TEST_CASE("a damaged index file is noticed") {

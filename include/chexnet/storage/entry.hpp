@@ -12,7 +12,7 @@
 
 namespace chexnet {
 
-// Members of archives above this are no images and are skipped.
+// Members of archives above this are not read.
 inline constexpr uint64_t kLargestImage = uint64_t{256} << 20;  // bytes
 
 struct Entry {
@@ -23,10 +23,14 @@ struct Entry {
   // Bytes of the content (tar, tar.gz) or of the record's data (TFRecord).
   uint64_t length = 0;
   uint64_t stored = 0;  // tar.gz: bytes of the .gz file that cover the content
-  uint64_t skip = 0;    // tar.gz: bytes to inflate and drop before the content
+  // tar: bytes of the headers that lie before the content; tar.gz: bytes to
+  // inflate and drop before it.
+  uint64_t skip = 0;
   int bit =
       0;  // tar.gz: bits of byte `offset` that belong to what comes before
-  uint32_t crc32c = 0;  // of the content, or of the record's data
+  // tar: of the headers and the content; tar.gz: of the content; TFRecord: of
+  // the record's data.
+  uint32_t crc32c = 0;
   // tar.gz: the bytes before `offset` that the content refers back to: position
   // in the 32 KiB window, value.
   std::vector<std::pair<uint16_t, uint8_t>> window{};

@@ -1,9 +1,11 @@
 // The text form of a container's entries: an index file, and what rank 0 sends
 // to the others.
 //
-//   chexnet-index 2 KIND SIZE VERSION   of the container (StoredFile)
-//   name, offset, length, CRC32C        a line per entry, tabs between; tar.gz
-//                                       adds stored, skip, bit and window
+//   chexnet-index 3 KIND SIZE VERSION   of the container (StoredFile)
+//   name, offset, length, CRC32C        a line per entry, tabs between; tar
+//   adds
+//                                       skip, tar.gz skip, stored, bit and
+//                                       window
 //   crc32c XXXXXXXX                     of all the lines above
 #pragma once
 

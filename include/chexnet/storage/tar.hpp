@@ -7,9 +7,11 @@
 // really refers to: hardly any, as images do not compress further. So a member
 // costs one ranged read and its own inflating, and the notes stay small.
 //
-// Members above kLargestImage are skipped. An archive must have its end mark (a
-// block of zeros; tar writes two): without it nobody can tell whether members
-// are missing.
+// A member that is named like an image (.png, .jpg, .jpeg) and is a link,
+// sparse, or above kLargestImage is an error of the archive, told behind all of
+// its other members; what else is so is skipped. An archive must have its end
+// mark (a block of zeros; tar writes two): without it nobody can tell whether
+// members are missing.
 #pragma once
 
 #include <cstddef>
@@ -29,21 +31,28 @@ inline constexpr size_t kDeflateWindow = 32768;
 // tar.gz: the most that may have to be inflated and dropped before a member,
 // bytes.
 inline constexpr uint64_t kFarthestStart = uint64_t{1} << 30;
+// The most that the headers in front of a member's content may be, bytes.
+inline constexpr uint64_t kLongestTarHead = uint64_t{4} << 20;
 
 // Follows a tar stream (ustar, GNU long names, pax paths) given in pieces of
 // any size.
 class TarStream {
  public:
-  // begin: a file's content starts with the next byte; end: it is complete,
-  // crc32c set. Neither is called for members above kLargestImage.
+  // begin: a file's content starts with the next byte, and crc32c is that of
+  // the `skip` bytes of headers before it; end: it is complete, and crc32c goes
+  // on over the content. Neither is called for members that are not read.
   TarStream(std::string path, std::function<void(Entry&)> begin,
             std::function<void(Entry&)> end);
   void feed(std::span<const std::byte> bytes);
-  // DataError when the archive stops inside a member or without its end mark.
+  // DataError when the archive stops inside a member or without its end mark,
+  // or has an image that cannot be read.
   void finish() const;
 
  private:
   void header();
+  void begin_member(std::span<const std::byte> header);
+  const char* why_not_read() const;
+  void cover(std::span<const std::byte> bytes);  // by the member's checksum
   void content(std::span<const std::byte> bytes);
   void end_of_content();
   void read_pax();
@@ -58,6 +67,13 @@ class TarStream {
   bool wanted_ = false;  // the present member is a file that may be an image
   std::string meta_,
       long_name_;  // content of 'L' and 'x' members; the name they gave
+  std::string sparse_name_;   // the same of a sparse file in pax form
+  bool is_sparse_ = false;    // the member behind is one
+  bool is_extended_ = false;  // the next block goes on with its header
+  uint64_t covered_ = 0;      // bytes of headers of the member so far
+  uint32_t covered_crc32c_ = 0;
+  std::string first_unread_;  // an image that cannot be read, and why
+  size_t unread_ = 0;         // how many
   uint64_t long_size_ = 0;
   bool has_long_size_ = false, ended_ = false;
   Entry entry_;

@@ -125,8 +125,9 @@ void run(Bytes bytes) {
   });
   accepted<DataError, AbsentError, OutageError>(
       [&] { store->remove("s3://b/x/y"); });
-  accepted<DataError, AbsentError, OutageError>(
-      [&] { store->abort_uploads("s3://b/x"); });
+  accepted<DataError, AbsentError, OutageError>([&] {
+    store->abort_uploads("s3://b/x", [](const auto&) { return true; });
+  });
 }
 
 std::vector<std::string> seeds() {

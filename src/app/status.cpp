@@ -26,16 +26,32 @@ struct Options {
   std::optional<std::string> listen;
 };
 
+// A folder as it was named, and where it can be read.
+struct Folder {
+  std::string name;
+  std::filesystem::path path;
+};
+
+// Not what was fetched for a moment: who asks again asks for the same run.
+std::string name_of(const std::filesystem::path& run, const Folder& folder) {
+  if (!is_s3(folder.name)) return run.string();
+  std::string name = folder.name;
+  while (name.ends_with('/')) name.pop_back();
+  if (run == folder.path) return name;
+  return name + "/" + run.filename().string();
+}
+
 // A run that cannot be read, in a folder of many, hides no other one.
-std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
+std::vector<RunSummary> summaries(const std::vector<Folder>& folders) {
   std::vector<RunSummary> runs;
   std::exception_ptr problem;
   for (const auto& folder : folders)
-    for (const auto& path : find_runs(folder, log_warning)) {
+    for (const auto& path : find_runs(folder.path, log_warning)) {
       try {
         runs.push_back(summarize_run(path));
+        runs.back().folder = name_of(path, folder);
       } catch (const Error& e) {
-        if (path == std::filesystem::path(folder)) throw;
+        if (path == folder.path) throw;
         log_warning(e.what());
         problem = std::current_exception();
       }
@@ -67,9 +83,9 @@ int serve(const Options& options) {
 int run(const Options& options) {
   if (options.listen) return serve(options);
   RemoteFiles remote({});
-  std::vector<std::string> folders;
+  std::vector<Folder> folders;
   for (const auto& folder : options.folders)
-    folders.push_back(remote.input(folder, FetchedFiles::kRecords));
+    folders.push_back({folder, remote.input(folder, FetchedFiles::kRecords)});
   const auto runs = summaries(folders);
   if (options.openmetrics) {
     std::cout << openmetrics_text(runs) << std::flush;

@@ -164,6 +164,7 @@ std::string info_text(const Runs& runs) {
 }  // namespace
 
 std::string folder_label(const fs::path& run_folder) {
+  if (run_folder.string().starts_with("s3://")) return run_folder.string();
   std::string path = fs::absolute(run_folder).lexically_normal().string();
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;

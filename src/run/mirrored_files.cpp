@@ -3,6 +3,7 @@
 #include <array>
 #include <random>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "chexnet/checkpoint/checkpoint_name.hpp"
@@ -25,7 +26,37 @@ void add_to_snapshot(const fs::path& file, const fs::path& to) {
   if (error) fs::copy_file(file, to);
 }
 
+constexpr std::string_view kCheckpoints = "checkpoints/";
+
 }  // namespace
+
+// A run's own folders hold files alone, and no place of another run has such a
+// name (working_folder()).
+bool is_record(const std::string& name) {
+  if (name == "run.lock" || name == "STOP") return false;
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos) return true;
+  const auto folder = name.substr(0, slash);
+  return (folder == "log" || folder == "examples") &&
+         name.find('/', slash + 1) == std::string::npos;
+}
+
+std::optional<StepFile> step_file(const std::string& name) {
+  if (!name.starts_with(kCheckpoints)) return std::nullopt;
+  const std::string inner = name.substr(kCheckpoints.size());
+  const size_t slash = inner.find('/');
+  if (slash == std::string::npos ||
+      inner.find('/', slash + 1) != std::string::npos)
+    return std::nullopt;
+  StepFile found{inner.substr(0, slash), inner.substr(slash + 1)};
+  if (!checkpoint_step(found.step)) return std::nullopt;
+  return found;
+}
+
+bool is_file_of_run(const std::string& name) {
+  return is_record(name) || step_file(name) || name == "checkpoints/last" ||
+         name == "checkpoints/best";
+}
 
 std::string own_id(const fs::path& folder) {
   const fs::path file = folder / kPlaceId;
@@ -33,9 +64,7 @@ std::string own_id(const fs::path& folder) {
   std::array<unsigned, 4> random{};
   std::random_device source;
   for (auto& word : random) word = source();
-  std::string id = hex_text(std::as_bytes(std::span(random)));
-  write_atomically(file, id);
-  return id;
+  return hex_text(std::as_bytes(std::span(random)));
 }
 
 void move_aside(const fs::path& folder) {
@@ -72,7 +101,7 @@ std::map<std::string, std::string> records_in(const fs::path& folder) {
       continue;
     }
     std::error_code error;
-    if (!it->is_regular_file(error) || name == "STOP") continue;
+    if (!it->is_regular_file(error) || !is_record(name)) continue;
     const auto size = it->file_size(error);
     const auto time = it->last_write_time(error).time_since_epoch().count();
     if (!error) found[name] = std::to_string(size) + " " + std::to_string(time);

@@ -1,15 +1,28 @@
-// What RunMirror does with the files of a run's working folder.
+// Which files of a run are in an object store, and what RunMirror does with
+// those of its working folder.
 #pragma once
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace chexnet {
 
-// Holds which folder this is, for the lock of its place.
+// Of names below a run's place, or below its working folder. Other runs may be
+// below the place: no name of theirs counts.
+bool is_record(const std::string& name);
+struct StepFile {
+  std::string step, file;
+};
+// Of checkpoints/STEP/FILE.
+std::optional<StepFile> step_file(const std::string& name);
+bool is_file_of_run(const std::string& name);
+
+// Holds which folder this is, for the lock of its place. Without it what is in
+// the folder is no more than what an unfinished start has fetched.
 inline constexpr const char* kPlaceId = ".place";
-// Read, or drawn and written.
+// Read, or drawn where there is none.
 std::string own_id(const std::filesystem::path& folder);
 
 // All but lock and id go to FOLDER.before-N, with a warning where that is a

@@ -54,19 +54,6 @@ void sleep(double seconds, const std::stop_token& stop) {
                    [] { return false; });
 }
 
-// Until it is written anew: true. False when its process is gone.
-bool is_renewed(ObjectStore& store, const std::string& path,
-                const std::string& text, const std::function<void()>& tick) {
-  log_info("[run] " + path + ": " + holder_of(text).who +
-           " was the last to write there; looking whether it still does");
-  for (const double end = now_s() + kWatch_s; now_s() < end;) {
-    sleep(kLook_s);
-    tick();
-    if (store.read_versioned(path).text != text) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 RemoteLock::RemoteLock(ObjectStore& store, std::string place, std::string id,
@@ -76,26 +63,45 @@ RemoteLock::RemoteLock(ObjectStore& store, std::string place, std::string id,
       path_(std::move(place) + "/run.lock"),
       id_(std::move(id)),
       on_loss_(std::move(on_loss)) {
-  const auto in_use = [&](const std::string& who) {
-    throw CheckpointError("[run] " + path_ + ": in use by " + who +
-                          ". Hint: wait for that run, stop it, or choose "
-                          "another place with --out");
-  };
-  const auto before = store_.read_versioned(path_);
-  if (!before.version.empty()) {
-    const Holder holder = holder_of(before.text);
-    was_ours_ = holder.id == id_;
-    if (!was_ours_ && !holder.is_free) {
-      if (is_renewed(store_, path_, before.text, tick)) in_use(holder.who);
-      log_warning("[run] " + path_ + ": taken over from " + holder.who +
-                  ", which no longer writes");
-    }
-  }
+  auto before = store_.read_versioned(path_);
+  if (is_held(before)) before = watch(before, tick);
+  was_ours_ = !before.version.empty() && holder_of(before.text).id == id_;
   const bool taken = take(before.version);
   if (taken) sleep(kReadBack_s);
   const Holder now = holder_of(store_.read_versioned(path_).text);
-  if (now.id != id_) in_use(now.who);
+  if (now.id != id_) refuse(now.who);
   renewal_ = std::jthread([this](const std::stop_token& stop) { renew(stop); });
+}
+
+void RemoteLock::refuse(const std::string& who) const {
+  throw CheckpointError("[run] " + path_ + ": in use by " + who +
+                        ". Hint: wait for that run, stop it, or choose "
+                        "another place with --out");
+}
+
+bool RemoteLock::is_held(const ObjectStore::Versioned& lock) const {
+  if (lock.version.empty()) return false;
+  const Holder holder = holder_of(lock.text);
+  return holder.id != id_ && !holder.is_free;
+}
+
+// Until it is written anew by a process that lives, freed or removed, or until
+// that process must be gone. Returns what is to be replaced.
+ObjectStore::Versioned RemoteLock::watch(const ObjectStore::Versioned& held,
+                                         const std::function<void()>& tick) {
+  const std::string who = holder_of(held.text).who;
+  log_info("[run] " + path_ + ": " + who +
+           " was the last to write there; looking whether it still does");
+  for (const double end = now_s() + kWatch_s; now_s() < end;) {
+    sleep(kLook_s);
+    tick();
+    auto now = store_.read_versioned(path_);
+    if (!is_held(now)) return now;
+    if (now.text != held.text) refuse(holder_of(now.text).who);
+  }
+  log_warning("[run] " + path_ + ": taken over from " + who +
+              ", which no longer writes");
+  return held;
 }
 
 std::string RemoteLock::text(bool is_free) {

@@ -6,26 +6,28 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
+#include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "chexnet/checkpoint/checkpoint_name.hpp"
 #include "chexnet/checkpoint/store.hpp"
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/write_hint.hpp"
 #include "chexnet/data/stage.hpp"
+#include "mirrored_files.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kCheckpoints = "checkpoints/";
 constexpr uint64_t kPiece = uint64_t{16} << 20;
 
 // Of a key below the place, and of s3://bucket/prefix without "s3://".
@@ -39,32 +41,99 @@ bool is_plain_path(std::string_view path) {
   return path.find('\0') == std::string_view::npos;
 }
 
-// What a run at a place consists of, by names below it.
-struct Contents {
-  std::map<std::string, StoredFile> records;
-  std::map<std::string, std::map<std::string, StoredFile>> steps;  // by name
-};
+// A name that a run has for its own files, so that a place of that name could
+// be inside another run.
+bool is_name_in_run(const std::string& name) {
+  return name == "log" || name == "examples" || name == "checkpoints" ||
+         checkpoint_step(name).has_value();
+}
 
-Contents contents_of(Store& store, const std::string& place, const Tick& tick) {
-  Contents found;
+// One name for a whole place, so that no run's folder is inside another's. No
+// two places have the same: '+' and '%' mean what this put there, and "%-"
+// comes before a sum alone.
+std::string folder_name(const std::string& path) {
+  std::string name;
+  for (const char c : path) {
+    switch (c) {
+      case '/':
+        name += '+';
+        break;
+      case '+':
+        name += "%2B";
+        break;
+      case '%':
+        name += "%25";
+        break;
+      default:
+        name += c;
+    }
+  }
+  constexpr size_t kLongest =
+      NAME_MAX - std::string_view(".before-1000").size();
+  if (name.size() <= kLongest) return name;
+  const std::string sum = "%-" + sha256_hex(path).substr(0, 32);
+  size_t cut = kLongest - sum.size();
+  const auto is_inside_letter = [](char c) { return (c & 0xc0) == 0x80; };
+  while (is_inside_letter(name[cut])) --cut;  // of UTF-8
+  return name.substr(0, cut) + sum;
+}
+
+using Files = std::map<std::string, StoredFile>;  // by name below a place
+
+Files files_below(Store& store, const std::string& place, const Tick& tick) {
+  Files found;
   for (const auto& file : store.list(place, tick)) {
     const std::string name =
         file.path.substr(std::min(file.path.size(), place.size() + 1));
-    if (!is_plain_path(name) || name == "run.lock") continue;
-    if (!name.starts_with(kCheckpoints)) {
-      // Of a run below this place.
-      if (name.find("/checkpoints/") == std::string::npos)
-        found.records[name] = file;
-      continue;
-    }
-    const std::string inner = name.substr(kCheckpoints.size());
-    const size_t slash = inner.find('/');
-    if (slash == std::string::npos || inner.find('/', slash + 1) != inner.npos)
-      continue;
-    if (checkpoint_step(inner.substr(0, slash)))
-      found.steps[inner.substr(0, slash)][inner.substr(slash + 1)] = file;
+    if (is_plain_path(name)) found[name] = file;
   }
   return found;
+}
+
+// What a run at a place consists of.
+struct Contents {
+  Files records;
+  std::map<std::string, Files> steps;  // by name
+};
+
+Contents contents_of(const Files& files) {
+  Contents found;
+  for (const auto& [name, file] : files) {
+    if (is_record(name)) found.records[name] = file;
+    if (const auto part = step_file(name))
+      found.steps[part->step][part->file] = file;
+  }
+  return found;
+}
+
+// Of the runs directly below a place that is none.
+Files records_of_runs(const Files& files) {
+  Files found;
+  for (const auto& [name, file] : files) {
+    const size_t slash = name.find('/');
+    if (slash == std::string::npos ||
+        !files.contains(name.substr(0, slash) + "/config.yaml"))
+      continue;
+    if (is_record(name.substr(slash + 1))) found[name] = file;
+  }
+  return found;
+}
+
+// Of 2026-11-21T09:00:00.000Z; nothing where a server says it in another way.
+std::optional<fs::file_time_type> time_of(const std::string& text) {
+  int year = 0;
+  unsigned month = 0, day = 0, hour = 0, minute = 0, second = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2u-%2uT%2u:%2u:%2u", &year, &month, &day,
+                  &hour, &minute, &second) != 6)
+    return std::nullopt;
+  namespace chrono = std::chrono;
+  const chrono::year_month_day date{chrono::year(year), chrono::month(month),
+                                    chrono::day(day)};
+  constexpr int kFirst = 1970, kLast = 2200;  // that a file may have
+  if (!date.ok() || year < kFirst || year > kLast) return std::nullopt;
+  return chrono::file_clock::from_sys(
+      chrono::sys_days(date) + chrono::hours(hour) + chrono::minutes(minute) +
+      chrono::seconds(second));
 }
 
 void fetch_file(Store& store, const StoredFile& file, const fs::path& to,
@@ -82,6 +151,8 @@ void fetch_file(Store& store, const StoredFile& file, const fs::path& to,
     tick();
   }
   out.commit();
+  // How long a run has been silent is asked of its files.
+  if (const auto time = time_of(file.modified)) fs::last_write_time(to, *time);
 }
 
 // The name that checkpoints/best or /last holds; empty when it holds none.
@@ -122,7 +193,7 @@ void fetch_newest_whole(Store& store, const std::string& place,
   for (const auto& step : steps) {
     std::string wrong;
     for (int attempt = 0; attempt < 2; ++attempt) {
-      const Contents now = contents_of(store, place, tick);
+      const Contents now = contents_of(files_below(store, place, tick));
       const auto found = now.steps.find(step);
       if (found == now.steps.end()) {
         wrong = "is gone";
@@ -188,24 +259,33 @@ fs::path working_folder(const std::string& place) {
                       " is no place of a run. Hint: s3://bucket/prefix, "
                       "without a slash at its end, and no name in it empty or "
                       "with a dot in front");
+  const std::string last = path.substr(path.rfind('/') + 1);
+  if (is_name_in_run(last))
+    throw ConfigError("[run] " + place +
+                      " is no place of a run: runs keep "
+                      "files of their own under the name " +
+                      last + ". Hint: choose another name with --out");
   return fs::path(node_folder()) /
-         ("chexnet-runs-" + std::to_string(::geteuid())) / path;
+         ("chexnet-runs-" + std::to_string(::geteuid())) / folder_name(path);
 }
 
 void make_working_folder(const fs::path& folder) {
-  const std::string root = "chexnet-runs-" + std::to_string(::geteuid());
-  fs::path made;
-  bool is_below = false;
-  for (const auto& part : folder) {
-    made /= part;
-    is_below |= part == root;
-    if (is_below) make_private_folder(made);
-  }
+  make_private_folder(folder.parent_path());
+  make_private_folder(folder);
 }
 
 void fetch_run(Store& store, const std::string& place, const fs::path& folder,
                FetchedFiles files, const Tick& tick) {
-  const Contents contents = contents_of(store, place, tick);
+  const Files found = files_below(store, place, tick);
+  Contents contents = contents_of(found);
+  if (files == FetchedFiles::kRecords &&
+      !contents.records.contains("config.yaml")) {
+    contents.records = records_of_runs(found);
+    if (contents.records.empty())
+      throw CheckpointError("[run] " + place +
+                            ": neither a run (no config.yaml) nor a folder of "
+                            "runs. Hint: name a place like s3://bucket/NAME");
+  }
   try {
     for (const auto& [name, file] : contents.records)
       if (files != FetchedFiles::kModel || name.find('/') == std::string::npos)

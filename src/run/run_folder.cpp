@@ -115,7 +115,8 @@ struct RunFolder::Before {
 
 // What a start makes in a folder without a run, while its lock is held. What
 // was there before stays, logs of an older start above all, and so does all of
-// it where a post-mortem says what happened.
+// it where a post-mortem says what happened, or where another run has taken the
+// name since.
 class RunFolder::Unclaimed {
  public:
   Unclaimed(fs::path folder, const Before& before)
@@ -123,7 +124,8 @@ class RunFolder::Unclaimed {
   ~Unclaimed() {
     std::error_code ignored;
     if (claimed_ || before_.had_logs ||
-        fs::exists(folder_ / "postmortem.json", ignored))
+        fs::exists(folder_ / "postmortem.json", ignored) ||
+        !other_owner(folder_).empty())
       return;
     close_log();
     for (int rank = 0; fs::remove(log_path(folder_, rank), ignored);) ++rank;
@@ -196,12 +198,15 @@ void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
   lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);
   remove_left_partials(path_);
   forget_waiting_run(path_);
+  // Before the object store is asked, which may refuse.
+  if (!fs::exists(path_ / "config.yaml"))
+    unclaimed_ = std::make_unique<Unclaimed>(path_, before_us);
   if (!place_.empty())
     mirror_ = std::make_unique<RunMirror>(
         s3_store(s3_options(config.data.s3), process_environment()),
         RunMirror::Place{place_, path_, resume != Resume::kNo}, tick);
   const bool used = fs::exists(path_ / "config.yaml");
-  if (!used) unclaimed_ = std::make_unique<Unclaimed>(path_, before_us);
+  if (used && unclaimed_) unclaimed_->claim();  // it was fetched
   if (used && resume == Resume::kNo)
     throw CheckpointError("[run] " + path_.string() +
                           ": holds a run already. Hint: --resume auto "

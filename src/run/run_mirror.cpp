@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "chexnet/checkpoint/checkpoint_name.hpp"
 #include "chexnet/checkpoint/store.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -50,30 +49,37 @@ RunMirror::RunMirror(std::unique_ptr<ObjectStore> store, Place place,
       at_(std::move(place.place)),
       folder_(std::move(place.folder)),
       fetches_(place.fetches) {
-  has_run_ = store_.exists(at("config.yaml"));
-  if (has_run_ && !fetches_)
-    throw CheckpointError("[run] " + at_ +
-                          ": holds a run already. Hint: --resume auto "
-                          "continues it, --out NAME starts another");
+  require_no_other_run();
   const auto on_loss = [this](const std::string& by) {
     log_error("[run] " + at_ + ": taken over by " + by +
               " while this run could not be heard; it stops");
     write_atomically(folder_ / "STOP", "");
   };
-  lock_ =
-      std::make_unique<RemoteLock>(store_, at_, own_id(folder_), tick, on_loss);
+  const std::string id = own_id(folder_);
+  lock_ = std::make_unique<RemoteLock>(store_, at_, id, tick, on_loss);
   try {
+    require_no_other_run();  // one may have begun and ended meanwhile
     take_place(tick);
+    write_atomically(folder_ / kPlaceId, id);
   } catch (const Error&) {
-    if (!has_run_) lock_->remove();
+    free_place();
     throw;
   }
+}
+
+void RunMirror::require_no_other_run() {
+  has_run_ = store_.exists(at("config.yaml"));
+  if (has_run_ && !fetches_)
+    throw CheckpointError("[run] " + at_ +
+                          ": holds a run already. Hint: --resume auto "
+                          "continues it, --out NAME starts another");
 }
 
 void RunMirror::take_place(const Tick& tick) {
   try {
     fs::remove_all(folder_ / kSnapshots);
     if (!lock_->was_ours()) {
+      fs::remove(folder_ / kPlaceId);  // until all is fetched
       move_aside(folder_);
       if (has_run_)
         fetch_run(store_, at_, folder_, FetchedFiles::kResume, tick);
@@ -83,13 +89,12 @@ void RunMirror::take_place(const Tick& tick) {
                           e.code().message() +
                           ". Hint: " + write_hint(e.code().value(), "TMPDIR"));
   }
-  store_.abort_uploads(at_);
+  store_.abort_uploads(at_, is_file_of_run);
   if (has_run_) read_sent_checkpoints(tick);
 }
 
 // What a run before this one left there.
 void RunMirror::read_sent_checkpoints(const Tick& tick) {
-  const std::string end = "/state.json";
   std::vector<StoredFile> found;
   try {
     found = store_.list(at("checkpoints"), tick);
@@ -97,10 +102,11 @@ void RunMirror::read_sent_checkpoints(const Tick& tick) {
     return;
   }
   for (const auto& file : found) {
-    const fs::path step = fs::path(file.path).parent_path().filename();
-    if (!checkpoint_step(step.string())) continue;
-    std::string& state = sent_steps_[step.string()];
-    if (file.path.ends_with(end)) state = store_.read_versioned(file.path).text;
+    const auto part = step_file(file.path.substr(at("").size()));
+    if (!part) continue;
+    std::string& state = sent_steps_[part->step];
+    if (part->file == "state.json")
+      state = store_.read_versioned(file.path).text;
   }
 }
 
@@ -109,12 +115,17 @@ RunMirror::~RunMirror() {
   std::error_code ignored;
   fs::remove_all(folder_ / kSnapshots, ignored);
   if (begun_) return;  // a run that failed: its process is gone in a moment
-  try {                // a start that failed leaves nothing there
+  free_place();
+  if (!has_run_) fs::remove(folder_ / kPlaceId, ignored);
+}
+
+// A start that failed leaves nothing there.
+void RunMirror::free_place() {
+  try {
     has_run_ ? lock_->release() : lock_->remove();
   } catch (const Error& e) {
     log_warning(e.what());
   }
-  if (!has_run_) fs::remove(folder_ / kPlaceId, ignored);
 }
 
 void RunMirror::begin() {
@@ -267,7 +278,7 @@ void RunMirror::finish(const Tick& tick) {
   thread_ = {};
   checkpoints_changed();
   try {
-    store_.abort_uploads(at_);  // of the thread
+    store_.abort_uploads(at_, is_file_of_run);  // of the thread
     send_records({}, tick);
     send_snapshot({}, tick);
     lock_->release();

@@ -137,8 +137,8 @@ class S3Store final : public ObjectStore {
       client_.refuse(path, r, body);
   }
 
-  void abort_uploads(const std::string& prefix) override {
-    abort_uploads_below(client_, prefix);
+  void abort_uploads(const std::string& prefix, const IsOurs& ours) override {
+    abort_uploads_below(client_, prefix, ours);
   }
 
   Versioned read_versioned(const std::string& path) override {

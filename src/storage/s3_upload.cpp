@@ -191,20 +191,21 @@ void upload_file(S3Client& client, const std::string& path,
   }
 }
 
-void abort_uploads_below(S3Client& client, const std::string& prefix) {
+void abort_uploads_below(S3Client& client, const std::string& prefix,
+                         const ObjectStore::IsOurs& ours) {
   const S3Address where = address_of(prefix);
-  const std::string bucket = "s3://" + where.bucket;
+  const std::string bucket = "s3://" + where.bucket, below = where.key + "/";
   Bytes body;
   const HttpResponse r =
       client.send({.path = bucket,
-                   .query = {{"uploads", ""}, {"prefix", where.key + "/"}},
+                   .query = {{"uploads", ""}, {"prefix", below}},
                    .max_bytes = uint64_t{64} << 20},
                   body);
   if (r.status != 200) return;  // not every server lists them
   const std::string text = text_of(body);
   const auto keys = xml_values(text, "Key"), ids = xml_values(text, "UploadId");
   for (size_t i = 0; i < keys.size() && i < ids.size(); ++i)
-    if (keys[i].starts_with(where.key + "/"))
+    if (keys[i].starts_with(below) && ours(keys[i].substr(below.size())))
       abort(client, bucket + "/" + keys[i], ids[i]);
 }
 

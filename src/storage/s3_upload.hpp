@@ -20,6 +20,7 @@ void upload_file(S3Client& client, const std::string& path,
                  const std::filesystem::path& file, uint64_t part_bytes,
                  const std::stop_token& stop);
 // As ObjectStore::abort_uploads().
-void abort_uploads_below(S3Client& client, const std::string& prefix);
+void abort_uploads_below(S3Client& client, const std::string& prefix,
+                         const ObjectStore::IsOurs& ours);
 
 }  // namespace chexnet

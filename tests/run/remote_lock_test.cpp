@@ -1,5 +1,7 @@
 #include "chexnet/run/remote_lock.hpp"
 
+#include <future>
+
 #include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
 
@@ -24,7 +26,7 @@ class OneObject final : public ObjectStore {
   void put_file(const std::string&, const std::filesystem::path&,
                 const std::stop_token&) override {}
   void remove(const std::string&) override { text_.clear(); }
-  void abort_uploads(const std::string&) override {}
+  void abort_uploads(const std::string&, const IsOurs&) override {}
   void read(const std::string&, uint64_t, uint64_t, std::vector<std::byte>&,
             const ReadOptions&) override {}
   void read_whole(const std::string&, std::vector<std::byte>&,
@@ -55,6 +57,43 @@ TEST_CASE("a lock whose fields are of other kinds is no end of a run") {
     lock.release();
     CHECK(store.text().find("\"free\":true") != std::string::npos);
   }
+}
+
+namespace {
+
+// What a start says that finds a lock of another process, which is `after`
+// when it looks again: nothing when it got the place.
+std::string said_when_lock_becomes(const std::string& after) {
+  OneObject store(R"({"id":"other","holder":"process 1 on a","free":false})");
+  const auto change = [&] {
+    after.empty() ? store.remove("") : (void)store.put("", after, {}, {});
+  };
+  try {
+    const RemoteLock lock(store, "s3://b/r", "mine", change,
+                          [](const auto&) {});
+    return lock.was_ours() ? "it was ours" : "";
+  } catch (const CheckpointError& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a run that ends while its lock is watched leaves the place free") {
+  const auto say = [](const char* after) {
+    return std::async(std::launch::async, said_when_lock_becomes,
+                      std::string(after));
+  };
+  auto freed =
+      say(R"({"id":"other","holder":"process 1 on a","free":true,"beat":2})");
+  auto removed = say("");
+  auto renewed =
+      say(R"({"id":"other","holder":"process 1 on a","free":false,"beat":2})");
+  auto taken = say(R"({"id":"third","holder":"process 2 on b","free":false})");
+  CHECK(freed.get().empty());
+  CHECK(removed.get().empty());
+  CHECK(renewed.get().find("in use by process 1 on a") != std::string::npos);
+  CHECK(taken.get().find("in use by process 2 on b") != std::string::npos);
 }
 
 TEST_CASE("who took a lock is told, whatever else the lock says") {

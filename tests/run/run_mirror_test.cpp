@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "chexnet/checkpoint/store.hpp"
@@ -27,6 +28,8 @@ struct Bucket {
   Objects objects;
   int refused_from = -1;  // writes from this one on are refused; -1: none
   int writes = 0;
+  std::string unreadable;         // the end of the names that no read gets
+  std::set<std::string> uploads;  // that nobody ended
   std::function<void(const Objects&)> after_write = [](const Objects&) {};
 
   Objects all() {
@@ -59,7 +62,10 @@ class MemoryStore final : public ObjectStore {
                                const std::function<void()>&) override {
     std::vector<StoredFile> found;
     for (const auto& [name, text] : bucket_.all())
-      if (name.starts_with(path + "/")) found.push_back({name, text.size()});
+      if (name.starts_with(path + "/"))
+        found.push_back({.path = name,
+                         .size = text.size(),
+                         .modified = "2026-11-21T09:00:07.000Z"});
     if (found.empty()) throw AbsentError("[s3] nothing. Hint: none");
     return found;
   }
@@ -79,7 +85,12 @@ class MemoryStore final : public ObjectStore {
   void remove(const std::string& path) override {
     bucket_.change([&](Objects& all) { all.erase(path); });
   }
-  void abort_uploads(const std::string&) override {}
+  void abort_uploads(const std::string& prefix, const IsOurs& ours) override {
+    std::erase_if(bucket_.uploads, [&](const std::string& path) {
+      return path.starts_with(prefix + "/") &&
+             ours(path.substr(prefix.size() + 1));
+    });
+  }
   Versioned read_versioned(const std::string& path) override {
     const Objects all = bucket_.all();
     const auto found = all.find(path);
@@ -96,6 +107,8 @@ class MemoryStore final : public ObjectStore {
     const Objects all = bucket_.all();
     const auto found = all.find(path);
     if (found == all.end()) throw AbsentError("[s3] none. Hint: none");
+    if (!bucket_.unreadable.empty() && path.ends_with(bucket_.unreadable))
+      throw OutageError("[s3] no answer. Hint: none");
     return found->second;
   }
   Bucket& bucket_;
@@ -105,12 +118,13 @@ const std::string kPlace = "s3://b/run";
 
 // A run of one machine: its folder, which is sent.
 struct Machine {
-  explicit Machine(Bucket& bucket, const fs::path& where, bool fetches = false)
+  explicit Machine(Bucket& bucket, const fs::path& where, bool fetches = false,
+                   const std::string& place = kPlace)
       : folder(where) {
     fs::create_directories(folder);
     mirror = std::make_unique<RunMirror>(
         std::make_unique<MemoryStore>(bucket),
-        RunMirror::Place{kPlace, folder, fetches}, [] {});
+        RunMirror::Place{place, folder, fetches}, [] {});
     store = std::make_unique<CheckpointStore>(folder / "checkpoints", 1);
     store->on_change([this] { mirror->checkpoints_changed(); });
   }
@@ -282,9 +296,112 @@ TEST_CASE(
   CHECK_THROWS_AS(Machine(bucket, scratch / "second"), CheckpointError);
 }
 
-TEST_CASE("names that would leave the folder are no place of a run") {
-  for (const char* place : {"s3://b", "s3://b/", "s3://b/../x", "s3://b//x",
-                            "s3://b/.hidden", "s3://b/x/"})
+TEST_CASE("a start that was cut off while it fetched is no run of its folder") {
+  const ScratchFolder scratch;
+  Bucket bucket;
+  {
+    Machine first(bucket, scratch / "first");
+    first.begin();
+    first.save(1, "one");
+    first.mirror->finish([] {});
+  }
+  bucket.unreadable = "model.safetensors";
+  CHECK_THROWS_AS(Machine(bucket, scratch / "second", true), OutageError);
+  bucket.unreadable.clear();
+  const Machine second(bucket, scratch / "second", true);
+  const auto newest = second.store->recover_newest();
+  REQUIRE(newest);
+  CHECK(read_text(*newest / "model.safetensors") == "one");
+}
+
+TEST_CASE("a run at a prefix above another has nothing of that one") {
+  const ScratchFolder scratch;
+  Bucket bucket;
+  const auto trained = [&](const std::string& name, const std::string& place) {
+    Machine run(bucket, scratch / name, false, place);
+    run.begin();
+    run.save(1, name);
+    run.mirror->finish([] {});
+  };
+  trained("inner", kPlace + "/one");
+  trained("deeper", kPlace + "/checkpoints/two");
+  const Objects before = bucket.all();
+  const std::string part = "/checkpoints/step-00000001/model.safetensors";
+  bucket.uploads = {kPlace + "/one" + part, kPlace + part};
+  trained("outer", kPlace);
+  CHECK(bucket.uploads == std::set<std::string>{kPlace + "/one" + part});
+  for (const auto& [path, text] : before) {
+    CAPTURE(path);
+    CHECK(bucket.all().at(path) == text);
+  }
+  const Machine again(bucket, scratch / "again", true);
+  CHECK(read_text(*again.store->recover_newest() / "model.safetensors") ==
+        "outer");
+  for (const auto& entry : fs::recursive_directory_iterator(scratch / "again"))
+    for (const char* other : {"one", "two"})
+      CHECK(entry.path().filename() != other);
+}
+
+TEST_CASE("records of a place without a run are those of the runs below it") {
+  const ScratchFolder scratch;
+  Bucket bucket;
+  MemoryStore store(bucket);
+  const auto fetch = [&] {
+    fetch_run(store, "s3://b/all", scratch / "all", FetchedFiles::kRecords,
+              [] {});
+  };
+  bucket.objects = {{"s3://b/all/one/log/rank-000.txt", "no run of its own"}};
+  const std::string error = error_of<CheckpointError>(fetch);
+  INFO(error);
+  CHECK(error.find("s3://b/all: neither a run") != std::string::npos);
+  bucket.objects["s3://b/all/one/config.yaml"] = "one";
+  bucket.objects["s3://b/all/one/run.lock"] = "{}";
+  bucket.objects["s3://b/all/one/deeper/config.yaml"] = "deeper";
+  fetch();
+  CHECK(read_text(scratch / "all/one/config.yaml") == "one");
+  CHECK(fs::exists(scratch / "all/one/log/rank-000.txt"));
+  CHECK_FALSE(fs::exists(scratch / "all/one/run.lock"));
+  CHECK_FALSE(fs::exists(scratch / "all/one/deeper"));
+}
+
+TEST_CASE("what was fetched has the time at which it was stored") {
+  const ScratchFolder scratch;
+  Bucket bucket;
+  MemoryStore store(bucket);
+  bucket.objects = {{kPlace + "/config.yaml", "config"}};
+  fetch_run(store, kPlace, scratch / "run", FetchedFiles::kRecords, [] {});
+  namespace chrono = std::chrono;
+  const auto stored = chrono::sys_days(chrono::year(2026) / 11 / 21) +
+                      chrono::hours(9) + chrono::seconds(7);
+  CHECK(fs::last_write_time(scratch / "run/config.yaml") ==
+        chrono::file_clock::from_sys(stored));
+}
+
+TEST_CASE(
+    "names that would leave the folder, or that runs have for files, are no "
+    "place of a run") {
+  for (const char* place :
+       {"s3://b", "s3://b/", "s3://b/../x", "s3://b//x", "s3://b/.hidden",
+        "s3://b/x/", "s3://b/x/log", "s3://b/x/checkpoints", "s3://b/examples",
+        "s3://b/x/checkpoints/step-00000001"})
     CHECK_THROWS_AS(working_folder(place), ConfigError);
-  CHECK(working_folder("s3://b/x/y").string().ends_with("/b/x/y"));
+}
+
+TEST_CASE("the working folder of a run is inside no other one") {
+  const fs::path outer = working_folder("s3://b/x");
+  const fs::path inner = working_folder("s3://b/x/y");
+  CHECK(outer.filename() == "b+x");
+  CHECK(inner.filename() == "b+x+y");
+  CHECK(inner.parent_path() == outer.parent_path());
+  CHECK(working_folder("s3://b/x+y%").filename() == "b+x%2By%25");
+}
+
+TEST_CASE("a place too long for a name has a working folder of its own") {
+  std::string place = "s3://b";
+  for (int i = 0; i < 60; ++i) place += "/é€";
+  const std::string one = working_folder(place + "/one").filename().string();
+  const std::string two = working_folder(place + "/two").filename().string();
+  CHECK(one.size() < 255);
+  CHECK(one.starts_with("b+é"));
+  CHECK(one != two);
 }

@@ -213,14 +213,16 @@ TEST_CASE("what is not there needs no removing") {
   CHECK_THROWS_AS(store->remove("s3://b/k"), AbsentError);
 }
 
-TEST_CASE("uploads that nobody ended are taken back, below the prefix alone") {
+TEST_CASE("uploads that nobody ended are taken back where they are ours") {
   Server server;
   server.answers = {
       {done(),
        "<R><Upload><Key>runs/one/w</Key><UploadId>a</UploadId></Upload>"
-       "<Upload><Key>runs/oneself</Key><UploadId>b</UploadId></Upload></R>"},
+       "<Upload><Key>runs/oneself</Key><UploadId>b</UploadId></Upload>"
+       "<Upload><Key>runs/one/x/w</Key><UploadId>c</UploadId></Upload></R>"},
       {{204}, ""}};
-  server.store()->abort_uploads("s3://b/runs/one");
+  server.store()->abort_uploads(
+      "s3://b/runs/one", [](const std::string& name) { return name == "w"; });
   REQUIRE(server.sent.size() == 2);
   CHECK(server.sent[1].url == "http://minio:9000/b/runs/one/w?uploadId=a");
 }

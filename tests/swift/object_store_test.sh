@@ -110,7 +110,7 @@ for file in report.html results.json config.yaml log/rank-000.txt predictions_te
   check "$file is there" eval "names runs killed/one/ | grep -q '/$file\$'"
 done
 check "TensorBoard's files are there" eval "names runs killed/one/ | grep -q tfevents"
-check "the working folder of a complete run is gone" test ! -e "$TMPDIR/chexnet-runs-$(id -u)/runs/killed/one"
+check "the working folder of a complete run is gone" test ! -e "$TMPDIR/chexnet-runs-$(id -u)/runs+killed+one"
 refused 4 "holds a run already" train "$small" --out "$place"
 
 # ---- commands on it
@@ -172,7 +172,7 @@ refused 4 "not all of the run could be stored there; it is whole in $here" \
   train "$small" "${quick[@]}" --out s3://full/run
 check "the server's own words" \
   grep -q "EntityTooLarge: Upload exceeds quota. Hint: the bucket or the" "$scratch/err.txt"
-check "the local copy is whole" cmp "$(weights "$here/full/run")" "$(weights "$scratch/whole")"
+check "the local copy is whole" cmp "$(weights "$here/full+run")" "$(weights "$scratch/whole")"
 check "no part of it stays" test -z "$(names full+segments)"
 quota POST 2000000000
 check "with room again the rest is sent" start s3://full/run --resume auto
@@ -185,7 +185,7 @@ start_in s3://runs/down --set data.s3.attempts=2 --set data.s3.timeout_s=2 2>"$s
 for _ in $(seq 1800); do [ -z "$(last down)" ] || break; kill -0 $run || break; sleep 0.05; done
 kill -KILL -- "-$(cat "$swift/proxy.pid")"
 wait $run; check "a server that died: exit 4" test $? = 4
-here=$TMPDIR/chexnet-runs-$(id -u)/runs/down
+here=$TMPDIR/chexnet-runs-$(id -u)/runs+down
 check "the place of the local copy is said" grep -q "it is whole in $here" "$scratch/down.log"
 check "which is whole" cmp "$(weights "$here")" "$(weights "$scratch/whole")"
 tests/support/swift_up.sh --proxy "$swift"

@@ -22,7 +22,7 @@ std::string openmetrics_text(
     const std::function<void(const std::string&)>& warn = log_warning);
 
 // The label `folder` of a run, the same however somebody came to it: runs/a,
-// ./runs/a/, /data/runs/a.
+// ./runs/a/, /data/runs/a. A place in an object store as it is.
 std::string folder_label(const std::filesystem::path& run_folder);
 
 }  // namespace chexnet

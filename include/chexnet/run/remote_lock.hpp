@@ -1,6 +1,7 @@
 // One run at a time writes to a place in an object store: the object run.lock
 // there names the process, and is written anew every few seconds while that
-// lives. Where nothing was written for longer, its process is gone.
+// lives. Where nothing was written for longer, its process is gone. One that
+// ends says there that the place is free.
 //
 // On servers with conditional writes (If-None-Match, If-Match) two starts of
 // the same moment cannot both take it. On others each reads back what it wrote
@@ -41,6 +42,10 @@ class RemoteLock {
   void remove();   // as if we had never been there
 
  private:
+  [[noreturn]] void refuse(const std::string& who) const;
+  bool is_held(const ObjectStore::Versioned& lock) const;  // by another one
+  ObjectStore::Versioned watch(const ObjectStore::Versioned& held,
+                               const std::function<void()>& tick);
   bool take(const std::string& version);
   void renew(const std::stop_token& stop);
   std::string text(bool is_free);

@@ -56,7 +56,9 @@ class RunMirror {
   };
   using Changed = std::map<std::string, std::string>;  // name -> size and time
 
+  void require_no_other_run();
   void take_place(const Tick& tick);
+  void free_place();
   void read_sent_checkpoints(const Tick& tick);
   void run(const std::stop_token& stop);
   void send_snapshot(const std::stop_token& stop, const Tick& tick);

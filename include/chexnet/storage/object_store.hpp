@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -37,9 +38,11 @@ class ObjectStore : public Store {
                         const std::stop_token& stop = {}) = 0;
   // One that is not there is no error.
   virtual void remove(const std::string& path) = 0;
-  // Takes back the parts of uploads below a prefix that nobody ended, as a
-  // process that was killed leaves them.
-  virtual void abort_uploads(const std::string& prefix) = 0;
+  // Takes back the parts of uploads that nobody ended, as a process that was
+  // killed leaves them: of the objects below a prefix whose names there are
+  // `ours`.
+  using IsOurs = std::function<bool(const std::string& name)>;
+  virtual void abort_uploads(const std::string& prefix, const IsOurs& ours) = 0;
   // The version of an object for PutCondition, and its text; an empty version
   // where there is none. For objects of a few KiB.
   struct Versioned {

@@ -9,6 +9,7 @@
 # flux: --signal=USR1@60s
 # Written by `chexnet-train submit --flux`: flux batch FILE. The program asks Flux for the time left and stops itself before
 # it ends; --signal is a safety net.
+# Lines of a site (module load) stand above this one: what they source may read variables that are not set.
 set -u
 
 program=(chexnet-train)
@@ -50,6 +51,8 @@ if [ "$restarts" -ge "$max_requeues" ]; then
   echo "no restart: $max_requeues were allowed" >&2
   exit "$code"
 fi
+# What an earlier job of this folder wrote says nothing of this one.
+[ "$restarts" -gt 0 ] || rm -f -- "$history"
 # So many restarts at the same checkpoint are enough. The program may have ended before it made its folder.
 at_same_checkpoint=2
 place=$(readlink "$run/checkpoints/last" 2>/dev/null || echo none)

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -57,7 +58,18 @@ std::vector<std::string> command_for(Scheduler scheduler,
   return {};
 }
 
-// Returns what it printed, which names the job.
+// The job in what was printed when it was taken: the first line, or of bsub's
+// "Job <77> is submitted to default queue <normal>." the number.
+std::string job_in(const std::string& printed) {
+  constexpr std::string_view kBsub = "Job <";
+  const size_t sentence = printed.find(kBsub);
+  if (sentence == std::string::npos)
+    return printed.substr(0, printed.find('\n'));
+  const size_t number = sentence + kBsub.size();
+  return printed.substr(number, printed.find_first_of(">\n", number) - number);
+}
+
+// Returns the job.
 std::string hand_over(const std::vector<std::string>& command) {
   constexpr double kTimeout_s = 60;
   const ChildOutput result = output_of(command, kTimeout_s);
@@ -67,7 +79,7 @@ std::string hand_over(const std::vector<std::string>& command) {
                       "script; account, "
                       "partition and the like belong into $CHEXNET_SITE");
   std::cout << result.output << std::flush;
-  return result.output.substr(0, result.output.find('\n'));
+  return job_in(result.output);
 }
 
 }  // namespace
@@ -93,10 +105,11 @@ void hand_over(const JobRequest& request, const std::string& text,
     submitted(on_host(request.points[i].run_folder), hand_over(command));
   }
   const bool slurm = request.scheduler == Scheduler::kSlurm;
-  log_info("submitted. Where it stands: " +
-           command_text({request.program.front(), "status",
-                         on_host(request.run_folder)}) +
-           (slurm ? "; what it prints: " + request.name + "-*.out here" : ""));
+  log_info(
+      "submitted. Where it stands: " +
+      command_text(
+          {request.program.front(), "status", on_host(request.run_folder)}) +
+      (slurm ? "; what it prints: " + job_name(request) + "-*.out here" : ""));
 }
 
 void hand_over_to_kubernetes(const std::string& manifest) {

@@ -170,15 +170,58 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
 }
 
 // The config of a point with its run folder, refused where no run would take
-// it.
-Config config_of(const SweepPoint& point, const SubmitOptions& options) {
+// it. Adds the variables that it refers to.
+Config config_of(const SweepPoint& point, const SubmitOptions& options,
+                 Strings& variables) {
   auto set = options.set;
   set.insert(set.end(), point.assignments.begin(), point.assignments.end());
   Config config = load_config(
-      {options.files.begin(), options.files.end()}, set, nullptr,
+      {options.files.begin(), options.files.end()}, set, &variables,
       [&point](Config& loaded) { loaded.run.dir = point.run_folder; });
   check_run(config);
   return config;
+}
+
+// Those of `names` that the environment holds, once each: an empty one counts
+// as unset, and qsub refuses a job with a name that it does not find.
+Strings set_variables(Strings names) {
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
+  std::erase_if(names, [](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr || *value == '\0';
+  });
+  return names;
+}
+
+// Apptainer shows a container the home of its user; Pyxis and Kubernetes give
+// it one that goes with it.
+void check_pseudonym_key(const SubmitOptions& options,
+                         const JobRequest& request, const Config& config) {
+  const bool pyxis = !request.container.empty() && !is_sif(request.container);
+  if (!options.kubernetes && !pyxis) return;
+  if (!writes_pseudonyms(config) || !config.privacy.key.empty()) return;
+  throw ConfigError(
+      "[submit] " +
+      (options.kubernetes ? "--kubernetes"
+                          : "--container " + request.container) +
+      ": patients get pseudonyms, whose key would be in the home of a "
+      "container and go with it, so no other start could go on. Hint: --set "
+      "privacy.key=/FILE in a volume or folder of the host that is written to, "
+      "which the first run makes");
+}
+
+// A pod has no variable and no file of the user's.
+void warn_of_absent_keys(const Config& config) {
+  const std::string place = named_object_store(config);
+  if (place.empty() || config.data.s3.instance_metadata) return;
+  log_warning(
+      "[submit] --kubernetes: " + place +
+      " is in an object store, and the pods get no keys for it. Hint: a Secret "
+      "with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and `envFrom: "
+      "[{secretRef: {name: SECRET}}]` below each `image:` of what --dry-run "
+      "prints; or data.s3.instance_metadata=true");
 }
 
 // What the container must show: the config files, what the configs name, and
@@ -201,12 +244,6 @@ std::string manifest(const SubmitOptions& options, const JobRequest& request,
   objects.job = request;
   if (!options.time.empty()) objects.time_s = limit_s(options.time);
   for (const auto& config : configs) {
-    if (writes_pseudonyms(config) && config.privacy.key.empty())
-      throw ConfigError(
-          "[submit] --kubernetes: patients get pseudonyms, whose key would be "
-          "in the home of a pod and go with it, so no other pod could go on. "
-          "Hint: --set privacy.key=/FILE in a volume that is written to, which "
-          "the first run makes");
     objects.stop_margin_s = config.launch.stop_margin_s;
     objects.configs.push_back(config_yaml(config));
     if (!request.mounts.empty())
@@ -232,8 +269,9 @@ void note_waiting(const Config& config, const std::string& run_folder,
 }
 
 int run(const SubmitOptions& options, Invocation& invocation) {
-  const Config config =
-      load_config({options.files.begin(), options.files.end()}, options.set);
+  Strings variables;
+  const Config config = load_config(
+      {options.files.begin(), options.files.end()}, options.set, &variables);
   check_run(config);
   JobRequest request = requested_job(options, config, invocation);
   if (options.local && request.points.empty())
@@ -241,19 +279,24 @@ int run(const SubmitOptions& options, Invocation& invocation) {
         "[submit] --local is for sweeps. Hint: `chexnet-train train` runs one");
   std::vector<Config> configs;
   for (const auto& point : request.points)
-    configs.push_back(config_of(point, options));
+    configs.push_back(config_of(point, options, variables));
   if (configs.empty())
-    configs.push_back(config_of({request.run_folder, {}}, options));
+    configs.push_back(config_of({request.run_folder, {}}, options, variables));
   if (options.local)
     return options.dry_run ? print_sweep(request) : run_sweep(request);
   check_setup(request.setup);
-  for (const auto& of_point : configs) check_job(of_point, request);
+  for (const auto& of_point : configs) {
+    check_pseudonym_key(options, request, of_point);
+    check_job(of_point, request);
+  }
+  request.variables = set_variables(variables);
   if (!options.kubernetes && !request.container.empty())
     show_paths(options, configs, request);
   const std::string script = options.kubernetes
                                  ? manifest(options, request, configs)
                                  : job_script(request);
   say_cores(request);
+  if (options.kubernetes) warn_of_absent_keys(configs.front());
   look_for_paths(options, config);
   if (options.dry_run) {
     std::cout << script << std::flush;

@@ -6,8 +6,8 @@
 //                for each slot), LSB_MCPU_HOSTS ("host 4 host 4") or LSB_HOSTS
 //                (IBM Spectrum LSF 10.1, environment variables set for job
 //                execution)
-//   Grid Engine  JOB_ID, SGE_TASK_ID, NSLOTS; hosts in PE_HOSTFILE ("host
-//                slots queue processors", sge_pe(5))
+//   Grid Engine  JOB_ID with SGE_TASK_ID or PE_HOSTFILE, NSLOTS; hosts in
+//                PE_HOSTFILE ("host slots queue processors", sge_pe(5))
 //   Flux         FLUX_URI, FLUX_ENCLOSING_ID, FLUX_JOB_ID
 //                (flux-environment(7)); hosts by `flux hostlist`
 #include "chexnet/launch/batch_system.hpp"
@@ -82,6 +82,13 @@ BatchJob grid_engine_job(const Environment& env) {
   return job;
 }
 
+// Other programs have a JOB_ID, too.
+bool is_grid_engine(const Environment& env) {
+  const bool by_task = env("SGE_TASK_ID") != nullptr;
+  const bool by_hosts = env("PE_HOSTFILE") != nullptr;
+  return env("JOB_ID") != nullptr && (by_task || by_hosts);
+}
+
 // A batch script is the first program of an instance of Flux, and knows it by
 // its address. `flux proxy` sets this too, on hosts that are not the job's.
 BatchJob flux_job(const Environment& env) {
@@ -104,8 +111,7 @@ BatchJob batch_job(const Environment& env) {
   if (env("SLURM_JOB_ID") != nullptr) return slurm_job(env);
   if (env("PBS_JOBID") != nullptr) return pbs_job(env);
   if (env("LSB_JOBID") != nullptr) return lsf_job(env);
-  if (env("JOB_ID") != nullptr && env("SGE_TASK_ID") != nullptr)
-    return grid_engine_job(env);
+  if (is_grid_engine(env)) return grid_engine_job(env);
   return {};
 }
 

@@ -38,6 +38,25 @@ void refuse_relative_source(const Mount& mount) {
                     ":" + mount.target);
 }
 
+bool is_in_object_store(const std::string& path) {
+  return path.find("://") != std::string::npos;
+}
+
+// All values of the config that may be paths.
+std::vector<std::string> path_values(const Config& config) {
+  Config copy = config;  // fields are found in what may be changed
+  std::vector<std::string> paths;
+  for (const auto& option : config_options()) {
+    if (!option.is_path) continue;
+    const FieldRef field = option.field(copy);
+    if (const auto* const* path = std::get_if<std::string*>(&field))
+      paths.push_back(**path);
+    if (const auto* const* list = std::get_if<Strings*>(&field))
+      paths.insert(paths.end(), (*list)->begin(), (*list)->end());
+  }
+  return paths;
+}
+
 }  // namespace
 
 Mount parsed_mount(const std::string& text) {
@@ -63,21 +82,17 @@ Mount parsed_mount(const std::string& text) {
 }
 
 std::vector<std::string> named_paths(const Config& config) {
-  Config copy = config;  // fields are found in what may be changed
-  std::vector<std::string> paths;
-  const auto add = [&](const std::string& path) {
-    if (!path.empty() && path != "none" && path.find("://") == path.npos)
-      paths.push_back(path);
-  };
-  for (const auto& option : config_options()) {
-    if (!option.is_path) continue;
-    const FieldRef field = option.field(copy);
-    if (const auto* const* path = std::get_if<std::string*>(&field))
-      add(**path);
-    if (const auto* const* list = std::get_if<Strings*>(&field))
-      std::ranges::for_each(**list, add);
-  }
+  std::vector<std::string> paths = path_values(config);
+  std::erase_if(paths, [](const std::string& path) {
+    return path.empty() || path == "none" || is_in_object_store(path);
+  });
   return paths;
+}
+
+std::string named_object_store(const Config& config) {
+  const auto paths = path_values(config);
+  const auto found = std::ranges::find_if(paths, is_in_object_store);
+  return found == paths.end() ? "" : *found;
 }
 
 std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,

@@ -17,15 +17,6 @@ namespace {
 
 constexpr double kMinute_s = 60;
 
-// What all systems take in a job's name.
-std::string job_name(std::string name) {
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' &&
-        c != '-')
-      c = '_';
-  return name.empty() ? "chexnet" : name;
-}
-
 std::string number(int value) { return std::to_string(value); }
 
 // Minutes and seconds behind a colon.
@@ -54,10 +45,31 @@ std::string directive(const std::string& prefix, const std::string& line) {
   return (line.starts_with('#') ? line : prefix + " " + line) + "\n";
 }
 
+// The lines for the head of a script of PBS, with the variables of the config
+// in each -v that is there, because qsub takes one alone. A name without a
+// value stands for what the shell of qsub holds.
+std::vector<std::string> pbs_lines(const JobRequest& request) {
+  std::vector<std::string> lines = request.lines;
+  std::string names;
+  for (const auto& name : request.variables)
+    names += (names.empty() ? "" : ",") + name;
+  if (names.empty()) return lines;
+
+  bool found = false;
+  for (auto& line : lines) {
+    const size_t option = (" " + line).find(" -v");
+    if (option == std::string::npos) continue;
+    const size_t value = line.find_first_not_of(" \t", option + 2);
+    line.insert(std::min(value, line.size()), names + ",");
+    found = true;
+  }
+  if (!found) lines.insert(lines.begin(), "-v " + names);
+  return lines;
+}
+
 std::vector<std::string> slurm_options(const JobRequest& request) {
   std::vector<std::string> options = {
-      "--job-name=" + job_name(request.name),
-      "--nodes=" + number(request.nodes),
+      "--job-name=" + job_name(request), "--nodes=" + number(request.nodes),
       "--ntasks-per-node=" + number(ranks_per_node(request))};
   if (request.cpus_per_rank > 0)
     options.push_back("--cpus-per-task=" + number(request.cpus_per_rank));
@@ -88,7 +100,7 @@ std::vector<std::string> pbs_options(const JobRequest& request) {
   if (request.gpus_per_node > 0)
     select += ":ngpus=" + number(request.gpus_per_node);
   std::vector<std::string> options = {
-      "-N " + job_name(request.name), "-l " + select, "-l place=scatter",
+      "-N " + job_name(request), "-l " + select, "-l place=scatter",
       "-l walltime=" + hours_of(request), "-j oe"};
   if (!request.account.empty()) options.push_back("-A " + request.account);
   if (!request.partition.empty()) options.push_back("-q " + request.partition);
@@ -99,7 +111,7 @@ std::vector<std::string> pbs_options(const JobRequest& request) {
 // warning takes at least one: short jobs go without. -r: LSF starts the job
 // again when its host fails.
 std::vector<std::string> lsf_options(const JobRequest& request) {
-  std::string name = job_name(request.name);
+  std::string name = job_name(request);
   if (!request.points.empty())
     name += "[1-" + std::to_string(request.points.size()) + "]";
   const auto minutes =
@@ -127,8 +139,8 @@ std::vector<std::string> lsf_options(const JobRequest& request) {
 // A slot is a host, because GPUs cannot be asked for by less than a rank.
 std::vector<std::string> flux_options(const JobRequest& request) {
   std::vector<std::string> options = {
-      "--job-name=" + job_name(request.name),
-      "--nodes=" + number(request.nodes), "--nslots=" + number(request.nodes),
+      "--job-name=" + job_name(request), "--nodes=" + number(request.nodes),
+      "--nslots=" + number(request.nodes),
       "--cores-per-slot=" + number(cores_per_node(request))};
   if (request.gpus_per_node > 0)
     options.push_back("--gpus-per-slot=" + number(request.gpus_per_node));
@@ -138,12 +150,21 @@ std::vector<std::string> flux_options(const JobRequest& request) {
   if (!request.partition.empty())
     options.push_back("--queue=" + request.partition);
   options.insert(options.end(),
-                 {"--output=" + job_name(request.name) + "-{{id}}.out",
+                 {"--output=" + job_name(request) + "-{{id}}.out",
                   "--signal=USR1@" + number(request.signal_s) + "s"});
   return options;
 }
 
 }  // namespace
+
+std::string job_name(const JobRequest& request) {
+  std::string name = request.name;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' &&
+        c != '-')
+      c = '_';
+  return name.empty() ? "chexnet" : name;
+}
 
 int ranks_per_node(const JobRequest& request) {
   return std::max({request.ranks_per_node, request.gpus_per_node, 1});
@@ -151,7 +172,7 @@ int ranks_per_node(const JobRequest& request) {
 
 std::string directive_lines(const JobRequest& request) {
   std::string prefix;
-  std::vector<std::string> options;
+  std::vector<std::string> options, lines = request.lines;
   switch (request.scheduler) {
     case Scheduler::kSlurm:
       prefix = "#SBATCH";
@@ -162,6 +183,7 @@ std::string directive_lines(const JobRequest& request) {
       options = pbs_options(request);
       if (!request.points.empty())
         options.push_back("-J 0-" + std::to_string(request.points.size() - 1));
+      lines = pbs_lines(request);
       break;
     case Scheduler::kLsf:
       prefix = "#BSUB";
@@ -173,7 +195,7 @@ std::string directive_lines(const JobRequest& request) {
       break;
   }
   assert(!prefix.empty());
-  options.insert(options.end(), request.lines.begin(), request.lines.end());
+  options.insert(options.end(), lines.begin(), lines.end());
   std::string text;
   for (const auto& option : options) text += directive(prefix, option);
   return text;
@@ -182,7 +204,7 @@ std::string directive_lines(const JobRequest& request) {
 QsubOptions qsub_options(const JobRequest& request) {
   std::string given;
   for (const auto& option : pbs_options(request)) given += option + " ";
-  for (const auto& line : request.lines)
+  for (const auto& line : pbs_lines(request))
     given += (line.starts_with("#PBS ") ? line.substr(5) : line) + " ";
   std::vector<std::string> words = words_of(given);
   const auto is_variables = [](const std::string& word) {
@@ -212,7 +234,7 @@ std::string flux_run_options(const JobRequest& request) {
 }
 
 std::string log_name(const JobRequest& request) {
-  return command_text({job_name(request.name)}) + "-\"$LSB_JOBID\"" +
+  return command_text({job_name(request)}) + "-\"$LSB_JOBID\"" +
          (request.points.empty() ? ".out" : "_\"$LSB_JOBINDEX\".out");
 }
 

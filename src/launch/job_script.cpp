@@ -180,7 +180,8 @@ void refuse_several_words(const JobRequest& request) {
 void refuse_line_breaks(const JobRequest& request) {
   std::vector<std::string> values = {request.time, request.container,
                                      request.working_folder};
-  for (const auto* more : {&request.program, &request.lines, &request.setup})
+  for (const auto* more :
+       {&request.program, &request.lines, &request.setup, &request.variables})
     values.insert(values.end(), more->begin(), more->end());
   for (const auto& value : values)
     if (value.find_first_of("\n\r") != std::string::npos)

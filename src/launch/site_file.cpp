@@ -4,6 +4,7 @@
 
 #include "chexnet/config/strict_yaml.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/parsed_number.hpp"
 #include "chexnet/launch/job_script.hpp"
 
 namespace chexnet {
@@ -19,13 +20,12 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
     const auto fail = [&, &key = key, &value = value](const std::string& what) {
       throw ConfigError("[submit] " + value.place + ": '" + key + "' " + what);
     };
-    const auto count = [&] {
-      if (first.empty() ||
-          first.find_first_not_of("0123456789") != std::string::npos)
-        fail("= '" + first + "' is no count. Hint: a whole number");
-      if (first.size() > 6)
-        fail("= '" + first + "' is too large. Hint: below 1000000");
-      return std::stoi(first);
+    const auto count = [&](int least) {
+      const auto number = parsed_number<int>(first);
+      if (!number || *number < least || *number > kMostOfAJob)
+        fail("= '" + first + "' is no count. Hint: a whole number from " +
+             std::to_string(least) + " to " + std::to_string(kMostOfAJob));
+      return *number;
     };
     if (std::ranges::find(known, key) == known.end())
       fail("is unknown. Hint: nearest are " + nearest_names(key, known));
@@ -43,11 +43,11 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
         request.mounts.push_back(parsed_mount(item));
     if (key == "lines") request.lines = value.items;
     if (key == "setup") request.setup = value.items;
-    if (key == "nodes") request.nodes = count();
-    if (key == "ranks_per_node") request.ranks_per_node = count();
-    if (key == "gpus_per_node") request.gpus_per_node = count();
-    if (key == "cpus_per_rank") request.cpus_per_rank = count();
-    if (key == "max_requeues") request.max_requeues = count();
+    if (key == "nodes") request.nodes = count(1);
+    if (key == "ranks_per_node") request.ranks_per_node = count(1);
+    if (key == "gpus_per_node") request.gpus_per_node = count(1);
+    if (key == "cpus_per_rank") request.cpus_per_rank = count(1);
+    if (key == "max_requeues") request.max_requeues = count(0);
     if (key == "launcher") {
       const auto launcher = find_choice<JobLauncher>(first);
       if (!launcher) fail("= '" + first + "'. Hint: mpirun, srun or flux-run");

@@ -45,6 +45,12 @@ check "with the C++ library of its own, too" "${fresh[@]}" LD_LIBRARY_PATH="$ins
 check "its job script names the bundle's script and LibTorch" grep -qxF "program=(${bundle[*]})" "$scratch/job.sh"
 check "which starts it in a fresh environment" bash -c "$(grep '^program=' "$scratch/job.sh"); env -i PATH=/usr/bin:/bin \"\${program[@]}\" --version"
 
+# As a centre gives it to its users: LibTorch by a link, the program by the module file.
+check "its module file leads to an entry of its own" grep -qxF 'prepend-path PATH $root/entry' "$inside"/share/modulefiles/chexnet-train/*
+ln -s "$torch/lib" "$inside/lib/torch"
+check "which starts it with the LibTorch of lib/torch" "${fresh[@]}" "$inside/entry/chexnet-train" --version
+rm "$inside/lib/torch"
+
 # Without what a GPU run loads: advice that a bundle can follow.
 program=$inside/run
 export LD_LIBRARY_PATH=$CHEXNET_BUILD/fakes/cuda_driver FAKE_DRIVER=gpus=4

@@ -18,6 +18,7 @@ sides=(libchexnet_mpi.so); [ ! -e "$CHEXNET_BUILD/libchexnet_mpich.so" ] || side
 for file in "$CHEXNET_BUILD"/{chexnet-train,libchexnet_cuda.so} "${sides[@]/#/$CHEXNET_BUILD/}" "$prefix"/bin/chexnet-train "${sides[@]/#/$prefix/lib/}"; do
   check "${file##*/} looks for libraries in folders of its own" bash -c "tr : '\n' <<<'$(library_path "$file")' | grep -qv '^.ORIGIN' && exit 1 || [ -n '$(library_path "$file")' ]"
 done
+check "installed pages find the page on security" test -e "$prefix/share/chexnet-train/docs/../SECURITY.md"
 check "man page and completion are whole" bash -c "grep -q chexnet '$prefix/share/man/man1/chexnet-train.1' && grep -q chexnet '$prefix/share/bash-completion/completions/chexnet-train'"
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
   torch=$(readlink -f "$prefix/lib/torch")
@@ -92,6 +93,15 @@ not_started() {  # not_started CODE PART ARGUMENTS...: of the bundle's starter
 torch_of() { echo "__version__ = '$1'" >"$scratch/LibTorch/version.py"; }
 torch_of 2.11.0+cu130
 check "a LibTorch of the same CUDA version" test "$(start LD_LIBRARY_PATH="$scratch/newer" "$bundle/run" --torch "$scratch/LibTorch")" = "$scratch/LibTorch/lib:$scratch/newer"
+mv "$bundle/lib/torch" "$bundle/lib/torch-of-the-bundle"; ln -s "$scratch/LibTorch/lib" "$bundle/lib/torch"; ln -s "$bundle/run" "$scratch/bin/entry"
+check "one that lib/torch leads to, for all users" test "$(start LD_LIBRARY_PATH="$scratch/newer" "$scratch/bin/entry")" = "$scratch/LibTorch/lib:$scratch/newer"
+torch_of 2.10.0+cu130
+not_started 2 "this build needs LibTorch 2.11.0 exactly, $scratch/LibTorch is 2.10.0+cu130"
+rm "$bundle/lib/torch"
+not_started 2 "for all users ln -s /path/to/LibTorch/lib $bundle/lib/torch"
+ln -s "$scratch/nowhere/lib" "$bundle/lib/torch"
+not_started 2 "$scratch/nowhere/lib/libtorch_cpu.so is not there"
+rm "$bundle/lib/torch"; mv "$bundle/lib/torch-of-the-bundle" "$bundle/lib/torch"
 torch_of 2.11.0+cu126
 not_started 2 "this build is for CUDA 13, $scratch/LibTorch is for CUDA 12" --torch "$scratch/LibTorch"
 torch_of 2.10.0+cu130
@@ -108,6 +118,9 @@ if [ "$(id -u)" = 0 ]; then
   printf '\x7fELF' >"$scratch/LibTorch/lib/libtorch_cpu.so"; chmod 600 "$scratch/LibTorch/lib/libtorch_cpu.so"
   rc=0; setpriv --reuid=65534 --regid=65534 --clear-groups "$bundle/run" --torch "$scratch/LibTorch" 2>"$scratch/err" || rc=$?
   check "one that this user may not read is refused" eval '[ $rc = 2 ] && grep -qF "cannot be read" "$scratch/err"'
+  chmod 700 "$scratch/LibTorch"
+  rc=0; setpriv --reuid=65534 --regid=65534 --clear-groups "$bundle/run" --torch "$scratch/LibTorch" 2>"$scratch/err" || rc=$?
+  check "and one below a folder that this user may not enter" eval '[ $rc = 2 ] && grep -qF "may not be entered" "$scratch/err"'
 fi
 printf '#!/bin/sh\necho glibc 2.17\n' >"$scratch/bin/getconf"; chmod 755 "$scratch/bin/getconf"
 PATH=$scratch/bin:$PATH not_started 5 "this machine has glibc 2.17, the bundle needs 2.28 or newer"

@@ -63,6 +63,10 @@ refused 2 "which 'registry.example.org#team/x:1' is not" submit --kubernetes "$s
 refused 2 "mounts /data/ twice" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --mount b:/data/ --dry-run
 refused 2 "mounts /dev/shm twice, or over" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --mount b:/dev/shm --dry-run
 refused 2 "privacy.key=/FILE in a volume" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --set privacy.ids=pseudonym --dry-run
+submit --out /runs/one --set 'data.images=[s3://xrays/images]' >"$scratch/out.yaml" 2>"$scratch/err.txt"
+check "data in an object store gets no keys, and it is said" grep -qF 's3://xrays/images is in an object store, and the pods get no keys for it. Hint: a Secret' "$scratch/err.txt"
+submit --out /runs/one --set 'data.images=[s3://xrays/images]' --set data.s3.instance_metadata=true >"$scratch/out.yaml" 2>"$scratch/err.txt"
+check "but where the machine gives them" eval '! grep -q "no keys" "$scratch/err.txt"'
 printf 'setup: [module load x]\nlines: ["--qos=high"]\nlauncher: srun\n' | cat "$scratch/site.yaml" - >"$scratch/slurm_site.yaml"
 check "what a site file has for scripts is passed over" "$program" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/slurm_site.yaml" --out /runs/one --dry-run
 refused 2 "starts ranks by mpirun" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --launcher srun --dry-run

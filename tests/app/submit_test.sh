@@ -41,6 +41,11 @@ check "the program is the image's" grep -qx 'program=(chexnet-train)' "$scratch/
 check "Apptainer shows GPUs and the working folder" grep -qE "^program=\(apptainer exec --nv --pwd $PWD --bind .* $scratch/it.sif chexnet-train\)$" "$scratch/sif.sh"
 refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --container registry/x --dry-run
 refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --lsf --container registry/x --dry-run
+pyxis=(submit "$small" --launcher srun --container registry/x --out "$scratch/run" --set privacy.ids=pseudonym --dry-run)
+refused 2 "--container registry/x: patients get pseudonyms, whose key would be in the home of a container" "${pyxis[@]}"
+check "a key in a folder of the host is shown to it" bash -c '"$@" 2>/dev/null | grep -q -- "--container-mounts=[^ ]*$0"' "$scratch" "$program" "${pyxis[@]}" --set "privacy.key=$scratch/patients.key"
+"$program" submit "$small" --container x.sif --out "$scratch/run" --set privacy.ids=pseudonym --dry-run >/dev/null 2>&1; rc=$?
+check "Apptainer shows the home, and so the key" [ $rc = 0 ]
 refused 2 "starts no ranks on other hosts" submit "$small" --nodes 2 --container x.sif --dry-run
 refused 2 "--mount a:b is none" submit "$small" --container x.sif --mount a:b --dry-run
 refused 2 "--mount tests:/in: a relative path, and a job may start elsewhere. Hint: --mount $PWD/tests:/in" submit "$small" --container x.sif --mount tests:/in --dry-run
@@ -53,12 +58,22 @@ refused 2 "so the container would not see it" submit "$small" --container x.sif 
 
 printf '%s\n' 'account: "a\nrm -rf /"' >"$scratch/evil.yaml"
 refused 2 "--account (in a site file account) 'a': holds a blank, quote, backslash or line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
+printf 'nodes: 0\n' >"$scratch/none.yaml"
+for scheduler in slurm pbs lsf flux; do
+  refused 2 "none.yaml:1: 'nodes' = '0' is no count. Hint: a whole number from 1 to 100000" submit "$small" --$scheduler --site "$scratch/none.yaml" --dry-run
+done
 printf '%s\n' 'setup: ["a\nrm -rf /"]' >"$scratch/evil.yaml"
 refused 2 "holds a line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
 for scheduler in slurm pbs lsf flux; do
   refused 2 "--account (in a site file account) 'a b': holds a blank" submit "$small" --$scheduler --account "a b" --dry-run
   refused 2 "--partition (in a site file partition) 'a\"b': holds a blank" submit "$small" --$scheduler --partition 'a"b' --dry-run
 done
+# qsub gives a job no variables but those that are named.
+named=(--set 'data.images=["${NIH:-/nowhere}/images"]' --set 'model.weights="${NOT_SET:-none}"')
+NIH=$phantom "$program" submit "$small" --pbs "${named[@]}" --dry-run >"$scratch/pbs.sh" 2>/dev/null
+check "PBS gets the names of the config's variables that are set" grep -qx '#PBS -v NIH' "$scratch/pbs.sh"
+check "for its next start, too" grep -q '^variables=NIH,CHEXNET_SUBMISSION=' "$scratch/pbs.sh"
+check "and no values" eval '! grep -qF "$phantom" "$scratch/pbs.sh"'
 mkdir "$scratch/tmp"
 TMPDIR=$scratch/tmp PATH=/nowhere "$program" submit "$small" >"$scratch/out.txt" 2>"$scratch/err.txt"; rc=$?
 check "no sbatch: exit 5 (exit $rc), and no script stays" [ "$rc/$(/bin/ls "$scratch/tmp" | /usr/bin/wc -l)" = 5/0 ]
@@ -68,9 +83,14 @@ PATH=$scratch/tmp:$PATH "$program" submit "$small" --set data.manifest.path=/els
 check "stdout is the job's id alone" [ "$(cat "$scratch/out.txt")" = 4711 ]
 check "people are told how to watch it" grep -qF "chexnet-train status '$scratch/a run'; what it prints: run-*.out here" "$scratch/err.txt"
 check "and that this host does not see the table" grep -qF 'data.manifest.path: /elsewhere/table.csv is not there on this host' "$scratch/err.txt"
+PATH=$scratch/tmp:$PATH "$program" submit "$small" --name "it's one" --out "$scratch/named" >/dev/null 2>"$scratch/named.txt"
+check "by the name that the job has" grep -qF 'what it prints: it_s_one-*.out here' "$scratch/named.txt"
 "$program" status "$scratch/a run" >"$scratch/waits.txt" 2>&1; rc=$?
 check "status shows it as waiting for the job (exit $rc)" eval '[ $rc = 0 ] && grep -q "^  run  .*/a run  (waiting)$" "$scratch/waits.txt" && grep -q "^  job  *4711, " "$scratch/waits.txt"'
 check "in a folder that is the user's own" [ "$(stat -c %a "$scratch/a run" | tail -c 2)" = 0 ]
+printf '#!/bin/sh\necho "Job <77> is submitted to default queue <normal>."\n' >"$scratch/tmp/bsub"; chmod +x "$scratch/tmp/bsub"
+PATH=$scratch/tmp:$PATH "$program" submit "$small" --lsf --out "$scratch/of lsf" >"$scratch/out.txt" 2>/dev/null
+check "of LSF's sentence the number is the job" [ "$(head -n 1 "$scratch/of lsf/submitted")" = 77 ]
 PATH=$scratch/tmp:$PATH "$program" submit "$small" --out "$scratch/queued" --seeds 2 --set train.max_steps=1 --set eval.splits=[] >/dev/null 2>&1
 "$program" train "$small" --out "$scratch/queued/seed=1" --set run.seed=1 --set train.max_steps=1 --set eval.splits=[] 2>"$scratch/log" || cat "$scratch/log"
 "$program" status "$scratch/queued" --json >"$scratch/states.json"

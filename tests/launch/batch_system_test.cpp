@@ -60,6 +60,8 @@ TEST_CASE("hosts come from LSF, Grid Engine and Flux") {
       folder.write("pe", "n1 4 all.q@n1 UNDEFINED\nn2 2 all.q@n2 0,0:0,1\n");
   check(whole_job(engine), kGridEngine, "n1:4 n2:2 ", 6);
   CHECK(batch_job(made_up(engine)).start_file == engine["PE_HOSTFILE"]);
+  engine.erase("SGE_TASK_ID");
+  check(whole_job(engine), kGridEngine, "n1:4 n2:2 ", 6);
   // Other programs have a JOB_ID, too.
   CHECK(batch_job(made_up({{"JOB_ID", "12"}})).kind == kNone);
 

@@ -93,4 +93,7 @@ TEST_CASE("the paths of a config are those in a file system") {
   auto paths = named_paths(config);
   std::ranges::sort(paths);
   CHECK(paths == std::vector<std::string>{"/images", "/runs/1", "/t.csv"});
+  CHECK(named_object_store(config) == "s3://bucket/x");
+  config.data.images.erase(config.data.images.begin());
+  CHECK(named_object_store(config).empty());
 }

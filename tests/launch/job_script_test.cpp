@@ -1,6 +1,7 @@
 #include "chexnet/launch/job_script.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -56,9 +57,18 @@ TEST_CASE("a site file fills a request and is strict") {
   CHECK(request.setup == std::vector<std::string>{"module load openmpi"});
   CHECK(has(error_of<ConfigError>([&] { read("acount: x\n"); }),
             "site.yaml:1: 'acount' is unknown"));
-  CHECK(has(error_of<ConfigError>([&] { read("nodes: two\n"); }), "no count"));
-  CHECK(has(error_of<ConfigError>([&] { read("nodes: 99999999999\n"); }),
-            "too large"));
+  for (const std::string key :
+       {"nodes", "ranks_per_node", "gpus_per_node", "cpus_per_rank"})
+    for (const char* value :
+         {"0", "-1", "two", "1.5", "", "100001", "99999999999"}) {
+      INFO(key << ": " << value);
+      CHECK(has(error_of<ConfigError>([&] { read(key + ": " + value + "\n"); }),
+                "site.yaml:1: '" + key + "' "));
+    }
+  CHECK(read("nodes: 100000\n").nodes == 100000);
+  CHECK(read("max_requeues: 0\n").max_requeues == 0);
+  CHECK(has(error_of<ConfigError>([&] { read("max_requeues: 100001\n"); }),
+            "a whole number from 0 to 100000"));
   CHECK(has(error_of<ConfigError>([&] { read("setup: x\n"); }), "is no list"));
 }
 
@@ -66,6 +76,22 @@ TEST_CASE("a run folder is no option of the commands that get it") {
   JobRequest request;
   request.run_folder = "-x";
   CHECK(has(job_script(request), "\nrun=./-x\n"));
+}
+
+TEST_CASE("what a site sets up may read variables that are not set") {
+  JobRequest request;
+  request.scheduler = GENERATE(Scheduler::kSlurm, Scheduler::kPbs,
+                               Scheduler::kLsf, Scheduler::kFlux);
+  request.setup = {
+      R"([ -n "$CHEXNET_NOBODY_SETS_THIS" ] || echo set up >seen)"};
+  request.program = {"bash", "-c", "exit 2"};
+  const ScratchFolder folder;
+  const std::string job = folder.write("job", job_script(request));
+  const std::string here = folder.path().string();
+  CHECK(output_of({"env", "-C", here, "PBS_O_WORKDIR=" + here, "LSB_JOBID=7",
+                   "bash", job})
+            .exit_code == 2);
+  CHECK(std::filesystem::exists(folder / "seen"));
 }
 
 TEST_CASE("job scripts say what was asked for") {
@@ -245,14 +271,19 @@ TEST_CASE(
   const std::string path =
       "PATH=" + (folder / "bin").string() + ":" + std::getenv("PATH");
 
-  for (int start = 0; start < 4; ++start) {
-    const std::vector<std::string> command = {
-        "env",  path, "SLURM_JOB_ID=7", restarts + std::to_string(start),
-        "bash", job};
+  const auto asked = [&](const std::vector<std::string>& count) {
+    std::vector<std::string> command = {"env"};
+    command.insert(command.end(), count.begin(), count.end());
+    command.insert(command.end(), {path, "SLURM_JOB_ID=7", "bash", job});
     CHECK(output_of(command).exit_code == 5);
-  }
-  std::ifstream asked(folder / "asked");
-  CHECK(std::count(std::istreambuf_iterator<char>(asked), {}, '\n') == 2);
+    std::ifstream stream(folder / "asked");
+    return std::count(std::istreambuf_iterator<char>(stream), {}, '\n');
+  };
+  const std::array expected = {1, 2, 2, 2};
+  for (size_t start = 0; start < expected.size(); ++start)
+    CHECK(asked({restarts + std::to_string(start)}) == expected[start]);
+  // Of the same folder, but another job.
+  CHECK(asked({"-u", "SLURM_RESTART_COUNT", "-u", "CHEXNET_SUBMISSION"}) == 3);
   CHECK(std::filesystem::exists(folder / "a run/job.pbs") ==
         (scheduler == Scheduler::kPbs));
   CHECK(std::filesystem::exists(folder / "a run/job.flux") ==
@@ -283,6 +314,29 @@ TEST_CASE("PBS gets a job's own options and variables at its next start too") {
                         script) != std::string::npos);
   CHECK((ran.output.find("submitted again, 1 of") != std::string::npos) ==
         (code == 0));
+}
+
+TEST_CASE("PBS gives a job the variables that its config names") {
+  JobRequest request;
+  request.variables = {"NIH", "WEIGHTS"};
+  CHECK_FALSE(has(job_script(request), "NIH"));  // sbatch gives all of them
+  request.scheduler = Scheduler::kPbs;
+  const auto says = [&](const std::string& head, const std::string& again) {
+    const std::string script = job_script(request);
+    INFO(script);
+    CHECK(has(script, "\n#PBS " + head + "\n"));
+    CHECK(has(script, "\nvariables=" + again + "CHEXNET_SUBMISSION="));
+  };
+  says("-v NIH,WEIGHTS", "NIH,WEIGHTS,");
+  // qsub takes one list alone.
+  request.lines = {"-M a@b.org -v SEED=1"};
+  says("-M a@b.org -v NIH,WEIGHTS,SEED=1", "NIH,WEIGHTS,SEED=1,");
+  request.lines = {"-v A=1", "-v B=2"};
+  says("-v NIH,WEIGHTS,B=2", "NIH,WEIGHTS,A=1,NIH,WEIGHTS,B=2,");
+  request.lines = {"#PBS -vSEED=1"};
+  says("-vNIH,WEIGHTS,SEED=1", "NIH,WEIGHTS,SEED=1,");
+  request.variables = {};
+  says("-vSEED=1", "SEED=1,");
 }
 
 TEST_CASE(
@@ -317,6 +371,7 @@ TEST_CASE(
   request.cpus_per_rank = 10;
   request.arguments = {"configs/chexnet_densenet121.yaml"};
   request.run_folder = "runs/chexnet_densenet121";
+  request.variables = {"NIH"};
   for (const auto& [scheduler, file] :
        {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
         std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"},

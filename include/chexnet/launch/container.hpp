@@ -21,6 +21,8 @@ Mount parsed_mount(const std::string& text);
 
 // Files and folders that the config names, but nothing in an object store.
 std::vector<std::string> named_paths(const Config& config);
+// The first place in an object store that it names, or nothing.
+std::string named_object_store(const Config& config);
 
 // `given`, and the fewest existing folders that hold `paths` and
 // `working_folder`, each in its own place. Of a file its folder; of what is not

@@ -44,6 +44,9 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
                                      int seeds,
                                      const std::filesystem::path& folder);
 
+// Hosts, ranks, GPUs, cores and restarts are no more, by option or site file.
+inline constexpr int kMostOfAJob = 100000;
+
 // What a center writes down once ($CHEXNET_SITE), and the command line
 // overrides. 0 and empty: not said.
 struct JobRequest {
@@ -59,8 +62,11 @@ struct JobRequest {
       setup;  // shell lines before the program: module load …
   std::vector<std::string> program = {"chexnet-train"};  // words
   std::vector<std::string> arguments;  // of `train`: config files, --set …
-  std::string run_folder;              // of a single run
-  std::vector<SweepPoint> points;      // not empty: an array
+  // Names that the config has in ${…} and the environment of `submit` holds:
+  // qsub gives a job no other variables. The script has no values of them.
+  std::vector<std::string> variables;
+  std::string run_folder;          // of a single run
+  std::vector<SweepPoint> points;  // not empty: an array
   int signal_s = 60;  // a system's warning comes so long before the end
   // Of a registry or a .sqsh file (Slurm with Pyxis), or a .sif file
   // (Apptainer); empty: the program as it is installed.
@@ -73,6 +79,10 @@ struct JobRequest {
 // minutes, as Slurm, LSF and Flux have it. Nothing for what is no time, and for
 // none (Slurm's 0).
 std::optional<double> limit_s(const std::string& time);
+
+// What batch systems call the job: its name in the characters that all of them
+// take.
+std::string job_name(const JobRequest& request);
 
 // The exit code of an LSF script that asks for another start (bsub -Q).
 inline constexpr int kLsfRequeue = 99;

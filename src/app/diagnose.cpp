@@ -21,6 +21,7 @@
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/report/metric_lines.hpp"
+#include "chexnet/run/config_agreement.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "chexnet/run/diagnosis.hpp"
 #include "chexnet/train/auto_batch.hpp"
@@ -91,6 +92,7 @@ int measure(const Options& options, Invocation& invocation) {
   check_run(config);
   RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
+  check_same_config(world.comm(), config);
   const Device device = choose_device(config.launch, world.comm());
   const auto comm =
       gradient_communicator(world.take_comm(), device, config.launch);

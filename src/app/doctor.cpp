@@ -275,12 +275,10 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
           ->add_option("--acceptance", options->acceptance,
                        "compare with a site's thresholds for its types of node "
                        "(configs/acceptance/site.yaml)")
-          ->check(not_empty())
           ->type_name("SITE.yaml");
   command
       ->add_option("--node-type", options->node_type,
                    "which of them; default: the one whose hosts fit")
-      ->check(not_empty())
       ->needs(acceptance);
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");

@@ -24,6 +24,7 @@
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/machine/affinity.hpp"
+#include "chexnet/run/config_agreement.hpp"
 #include "chexnet/run/eval_batch.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
@@ -173,6 +174,7 @@ int evaluate_model(const Options& options, Invocation& invocation) {
                   {.run_folder = {}, .resume_command = {}, .stops = true});
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
+  check_same_config(comm, config);
   const Device device = choose_device(config.launch, comm);
   const bool is_split = options.manifests.empty();
   const auto stopped = [&] {
@@ -275,7 +277,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
       ->excludes(predictions)
       ->check(in_known_store());
   add_set_option(*command, options->set, "the run's config");
-  add_ranks_option(*command, options->ranks);
+  add_ranks_option(*command, options->ranks)->excludes(predictions);
   add_box_options(*command, options->boxes, predictions);
   add_scoring_options(*command, options->scoring);
   command->callback([&invocation, options, command] {

@@ -23,6 +23,7 @@
 #include "chexnet/launch/launcher_files.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/library_error.hpp"
+#include "empty_values.hpp"
 #include "spelling_hint.hpp"
 #include "version.hpp"
 
@@ -103,8 +104,6 @@ int main(int argc, char** argv) {
     std::cerr << "error: stdout cannot be written. Hint: is its disk full?\n";
     return static_cast<int>(ExitCode::kCheckpoint);
   };
-  if (chexnet::print_version(invocation.arguments)) return code_when_said();
-
   CLI::App app{
       "Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per "
       "GPU. For research use, "
@@ -117,6 +116,8 @@ int main(int argc, char** argv) {
   app.footer("Exit codes: " + chexnet::exit_codes_line());
   add_commands(app, invocation);
   try {
+    chexnet::refuse_empty_values(app, invocation.arguments);
+    if (chexnet::print_version(invocation.arguments)) return code_when_said();
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int rc = app.exit(e, std::cout, std::cerr);

@@ -19,6 +19,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/pack_job.hpp"
 #include "chexnet/machine/affinity.hpp"
+#include "chexnet/run/config_agreement.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "remote_files.hpp"
 
@@ -117,6 +118,7 @@ int run(const Options& options, const std::string& place,
   const RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
+  check_same_config(comm, config);
   refuse_several_hosts(place, comm);
   const Dataset dataset = load_dataset(config, comm);
   const PackJob job = job_of(options, config, dataset);
@@ -172,9 +174,8 @@ void add_pack(CLI::App& app, Invocation& invocation) {
                    "tfrecord: images per shard")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  command
-      ->add_option("--shuffle-seed", options->shuffle_seed,
-                   "tfrecord: seed of the records' order; 0 = table order")
+  add_seed_option(*command, "--shuffle-seed", options->shuffle_seed,
+                  "tfrecord: seed of the records' order; 0 = table order")
       ->capture_default_str();
   add_set_option(*command, options->set, "the files");
   add_ranks_option(*command, options->ranks);

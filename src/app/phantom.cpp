@@ -34,8 +34,8 @@ void add_phantom(CLI::App& app, Invocation& invocation) {
   command->add_option("--size", options->size, "side in pixels")
       ->check(CLI::Range(32, 2048))
       ->capture_default_str();
-  command
-      ->add_option("--seed", options->seed, "the same seed gives the same set")
+  add_seed_option(*command, "--seed", options->seed,
+                  "the same seed gives the same set")
       ->capture_default_str();
   command->add_option("--threads", options->threads, "threads; 0 = all cores")
       ->check(CLI::Range(0, 1024));

@@ -19,6 +19,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/signals.hpp"
+#include "chexnet/run/config_agreement.hpp"
 #include "chexnet/run/eval_batch.hpp"
 #include "chexnet/run/input_set.hpp"
 #include "chexnet/train/device.hpp"
@@ -208,6 +209,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
                    .stops = true});
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
+  check_same_config(comm, config);
   const Device device = choose_device(config.launch, comm);
   const InputSet set =
       load_inputs(config, options.named(), card.findings, comm);

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -110,23 +111,29 @@ void add_set_option(CLI::App& command, std::vector<std::string>& set,
   add_repeated_option(command, "--set", set, "key=value, overrides " + what);
 }
 
-void add_ranks_option(CLI::App& command, int& ranks) {
-  command.add_option("--ranks", ranks, "ranks to start")
+CLI::Option* add_ranks_option(CLI::App& command, int& ranks) {
+  return command.add_option("--ranks", ranks, "ranks to start")
       ->check(CLI::Range(1, 1000000));
 }
 
-CLI::Validator not_empty() {
-  return {[](const std::string& text) {
-            return text.empty() ? "is empty. Hint: give a value, or leave the "
-                                  "option out"
-                                : "";
-          },
-          ""};
+CLI::Option* add_seed_option(CLI::App& command, const std::string& name,
+                             uint64_t& seed, const std::string& what) {
+  // The parser takes -1 and 2^64 for 2^64 - 1.
+  const CLI::Validator in_range(
+      [](const std::string& text) {
+        uint64_t value = 0;
+        const char* end = text.data() + text.size();
+        const auto read = std::from_chars(text.data(), end, value);
+        const bool fits = read.ec == std::errc() && read.ptr == end;
+        return fits ? std::string()
+                    : text + " is no whole number from 0 to 2^64 - 1";
+      },
+      "");
+  return command.add_option(name, seed, what)->check(in_range);
 }
 
 CLI::Validator in_file_system() {
-  return not_empty() &
-         CLI::Validator(object_store_problem, "", "in a file system");
+  return {object_store_problem, "", "in a file system"};
 }
 
 CLI::Validator in_known_store() {

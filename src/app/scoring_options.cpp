@@ -77,7 +77,8 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
       .add_option("--resamples", options.resamples,
                   "of the bootstrap (default 10000)")
       ->check(CLI::Range(1, 1000000));
-  command.add_option("--seed", options.seed, "of the bootstrap (default 0)");
+  add_seed_option(command, "--seed", options.seed,
+                  "of the bootstrap (default 0)");
   command
       .add_option("--figures", options.figures,
                   "write all figures to this CSV, one on a line")

@@ -24,11 +24,9 @@ void add_places(CLI::App& command, SubmitOptions& options) {
         "an indexed Job of Kubernetes, on several hosts an MPIJob");
   place("--local", options.local,
         "the runs of a sweep one after another on this machine");
-  command
-      .add_option("--container", options.container,
-                  "image: a .sif file (Apptainer); of a registry for Pyxis "
-                  "(srun) and Kubernetes")
-      ->check(not_empty());
+  command.add_option("--container", options.container,
+                     "image: a .sif file (Apptainer); of a registry for Pyxis "
+                     "(srun) and Kubernetes");
   add_repeated_option(command, "--mount", options.mounts,
                       "FOLDER[:INSIDE[:ro]] that the container sees besides "
                       "what the config names; of Kubernetes CLAIM:INSIDE");
@@ -59,7 +57,7 @@ void SubmitOptions::add_to(CLI::App& command) {
                    "print the script, or the commands of --local, and do "
                    "nothing");
   const auto count = [&](const char* name, int& into, const char* text) {
-    command.add_option(name, into, text)->check(CLI::Range(1, 100000));
+    command.add_option(name, into, text)->check(CLI::Range(1, kMostOfAJob));
   };
   count("--nodes", nodes, "hosts");
   count("--ranks-per-node,--ppn", ranks_per_node,
@@ -73,11 +71,11 @@ void SubmitOptions::add_to(CLI::App& command) {
       .add_option("--max-requeues", max_requeues,
                   "more starts after exit codes that may pass (see --help); "
                   "default 20")
-      ->check(CLI::Range(0, 100000));
+      ->check(CLI::Range(0, kMostOfAJob));
   add_repeated_option(command, "--sweep", sweep,
                       "key=value,value,…: one run per value");
   const auto text = [&](const char* name, std::string& into, const char* what) {
-    return command.add_option(name, into, what)->check(not_empty());
+    return command.add_option(name, into, what);
   };
   text("--time", time,
        "time limit of the job: 24:00:00 (default; of Kubernetes none), "

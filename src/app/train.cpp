@@ -17,6 +17,7 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/timeline.hpp"
@@ -140,6 +141,8 @@ int run(const Options& options, Invocation& invocation) {
   request.folder_taken = [&invocation](const std::filesystem::path& folder) {
     invocation.on_failure.note_error = [folder](int code,
                                                 const std::string& text) {
+      // Its records are those of the run that is there now.
+      if (!other_owner(folder).empty()) return;
       write_error_event(folder, code, text);
     };
   };

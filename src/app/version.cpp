@@ -1,5 +1,6 @@
 #include "version.hpp"
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -10,16 +11,19 @@ namespace chexnet {
 // Before the command line is parsed, as CLI11's own flag would end the program
 // before it sees what follows.
 bool print_version(const std::vector<std::string>& words) {
-  if (words.empty() || words.front() != "--version" || words.size() > 2)
-    return false;
+  if (words.empty() || words.front() != "--version") return false;
+  const std::string form = words.size() == 2 ? words[1] : "";
   if (words.size() == 1)
     std::cout << "chexnet-train " CHEXNET_VERSION "\n";
-  else if (words[1] == "--json")
+  else if (form == "--json")
     std::cout << json_text(version_json(), 1) << "\n";
-  else if (words[1] == "--spdx")
+  else if (form == "--spdx")
     std::cout << json_text(spdx_json(), 1) << "\n";
   else
-    return false;
+    throw CLI::ValidationError(
+        "--version",
+        "is followed by something else. Hint: --version alone, with --json, or "
+        "with --spdx");
   return true;
 }
 

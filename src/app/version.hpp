@@ -8,7 +8,7 @@
 namespace chexnet {
 
 // Prints what the command line asks for; false where it asks for something
-// else.
+// else. CLI::ValidationError where there is more than one of these forms.
 bool print_version(const std::vector<std::string>& words);
 
 }  // namespace chexnet

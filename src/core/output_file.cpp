@@ -19,13 +19,31 @@
 namespace chexnet {
 namespace fs = std::filesystem;
 
+namespace {
+
+// Enough to know whose it is. With all of a long name the partial one would be
+// longer than a file system allows: 255 bytes, on some 143.
+std::string short_name(const fs::path& path) {
+  constexpr size_t kMost = 100;
+  std::string name = path.filename().string();
+  if (name.size() <= kMost) return name;
+  size_t end = kMost;
+  // Some file systems refuse a part of a character.
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
+    --end;
+  name.resize(end);
+  return name;
+}
+
+}  // namespace
+
 fs::path unforeseeable_name(const fs::path& path) {
   std::array<unsigned char, 8> random{};
   if (::getrandom(random.data(), random.size(), 0) !=
       static_cast<ssize_t>(random.size()))
     throw CheckpointError(
         "[files] no random numbers from the kernel. Hint: getrandom(2)");
-  const fs::path name = "." + path.filename().string() + "." +
+  const fs::path name = "." + short_name(path) + "." +
                         hex_text(std::as_bytes(std::span(random))) + ".partial";
   return path.parent_path() / name;
 }

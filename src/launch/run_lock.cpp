@@ -44,17 +44,51 @@ bool has_name(int fd, const std::filesystem::path& path) {
          open.st_ino == named.st_ino && open.st_dev == named.st_dev;
 }
 
+// Waits for no pipe that stands there.
+int open_to_look(const std::filesystem::path& folder) {
+  return ::open((folder / ".lock").c_str(),
+                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+}
+
+std::string text_of(int fd) {
+  std::array<char, 256> text{};
+  [[maybe_unused]] const auto count =
+      ::pread(fd, text.data(), text.size() - 1, 0);
+  return text.data();
+}
+
+std::string own_text() {
+  return "process " + std::to_string(getpid()) + " on " + host_name();
+}
+
 }  // namespace
 
 RunLock::RunLock(const std::filesystem::path& folder, double timeout_s)
-    : folder_(folder) {
-  take(timeout_s);
+    : folder_(folder),
+      folder_fd_(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+  try {
+    take(timeout_s);
+  } catch (...) {
+    close_all();
+    throw;
+  }
 }
 
 void RunLock::require() {
   const auto path = folder_ / ".lock";
   std::error_code error;
-  if (has_name(fd_, path) || !std::filesystem::exists(folder_, error)) return;
+  if (!std::filesystem::exists(folder_, error)) return;
+  const bool is_other_folder =
+      folder_fd_ >= 0 && !has_name(folder_fd_, folder_);
+  const std::string other = other_owner(folder_);
+  if (is_other_folder || !other.empty())
+    throw CheckpointError(
+        "[launch] " + folder_.string() + ": " +
+        (other.empty() ? "is another folder than the one that this run began in"
+                       : "another run was begun here by " + other) +
+        "; nothing of this run is written into it. Hint: where its own folder "
+        "was moved to, --out and --resume auto go on with this run");
+  if (has_name(fd_, path)) return;
   log_warning("[launch] " + path.string() +
               ": was removed while this run holds it; it is taken again. Hint: "
               "leave it there: it is free as soon as no process uses it");
@@ -77,12 +111,10 @@ void RunLock::take(double timeout_s) {
   } while (error == 0 && !has_name(fd_, path));
   if (error != 0) {
     if (error == EWOULDBLOCK) {
-      std::array<char, 256> holder{};
-      [[maybe_unused]] const auto count =
-          ::pread(fd_, holder.data(), holder.size() - 1, 0);
+      const std::string holder = text_of(fd_);
       ::close(std::exchange(fd_, -1));
       throw CheckpointError("[launch] " + folder_.string() + ": in use by " +
-                            holder.data() +
+                            holder +
                             ". Hint: wait for that run, stop it, or choose "
                             "another folder with --out");
     }
@@ -90,21 +122,32 @@ void RunLock::take(double timeout_s) {
                 ": this file system has no locks (" + std::strerror(error) +
                 "); take care that no other run uses the folder");
   }
-  const std::string text =
-      "process " + std::to_string(getpid()) + " on " + host_name();
+  const std::string text = own_text();
   if (::ftruncate(fd_, 0) != 0 ||
       ::pwrite(fd_, text.data(), text.size(), 0) < 0)
     log_warning("[launch] " + path.string() +
                 ": cannot be written: " + std::strerror(errno));
 }
 
-RunLock::~RunLock() {
-  if (fd_ >= 0) ::close(fd_);
+RunLock::~RunLock() { close_all(); }
+
+void RunLock::close_all() {
+  for (int* fd : {&fd_, &folder_fd_})
+    if (*fd >= 0) ::close(std::exchange(*fd, -1));
+}
+
+std::string other_owner(const std::filesystem::path& folder) {
+  const int fd = open_to_look(folder);
+  if (fd < 0) return "";
+  struct stat info {};
+  const bool is_file = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  const std::string text = is_file ? text_of(fd) : "";
+  ::close(fd);
+  return text == own_text() ? "" : text;
 }
 
 std::optional<bool> run_is_locked(const std::filesystem::path& folder) {
-  const int fd = ::open((folder / ".lock").c_str(),
-                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int fd = open_to_look(folder);
   if (fd < 0) return std::nullopt;
   // A shared lock, held for a moment: RunLock tries more than once.
   const int error = ::flock(fd, LOCK_SH | LOCK_NB) == 0 ? 0 : errno;

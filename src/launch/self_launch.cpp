@@ -170,6 +170,10 @@ std::vector<std::string> words_of(const std::string& text) {
     else
       word += c;
   }
+  if (quote != 0)
+    throw ConfigError("[launch] " + text +
+                      ": a quote is not closed. Hint: close it, or put it "
+                      "between quotes of the other kind");
   if (in_word) words.push_back(word);
   return words;
 }

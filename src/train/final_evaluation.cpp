@@ -129,6 +129,7 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
     const auto prediction =
         predict_split(run, split, [&] { return parts.stop.asked(0); });
     if (!prediction) return std::nullopt;
+    if (first_rank) parts.folder.require_lock();
     const Predictions& predictions = prediction->predictions;
     Scores scores = score(predictions, parts.config.eval.findings);
     scores.loss = prediction->loss;

@@ -31,6 +31,7 @@
 #include "chexnet/report/run_results.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/report/timeline.hpp"
+#include "chexnet/run/config_agreement.hpp"
 #include "chexnet/run/dataset.hpp"
 #include "chexnet/run/recipe.hpp"
 #include "chexnet/run/run_decisions.hpp"
@@ -71,7 +72,7 @@ namespace {
 void finish_run(const TrainingLoop::Parts& parts, TrainState state,
                 const Rows& settings, const FinalScores& finals) {
   warn_of_missing_images(parts.dataset);
-  parts.metrics->write("end", state.step, {});
+  parts.folder.require_lock();
   const auto& folder = parts.folder.path();
   RunFacts facts = run_facts(parts, settings);
   facts.scored = finals.best ? "best" : "last";
@@ -81,8 +82,10 @@ void finish_run(const TrainingLoop::Parts& parts, TrainState state,
   TensorBoardLog& tensorboard = parts.metrics->tensorboard();
   tensorboard.text("run/model_card", state.step, model_card(folder));
   show_examples(tensorboard, state.step, folder);
-  state.complete = true;
+  // Behind what may fail here: an error behind it is one of a later start.
+  parts.metrics->write("end", state.step, {});
   parts.metrics->sync();
+  state.complete = true;
   parts.folder.store().replace_state(state.step, state.to_json());
 }
 
@@ -193,6 +196,7 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
   if (!run.config.run.prometheus.empty())
     prometheus = std::make_unique<PrometheusFile>(run.config.run.prometheus,
                                                   run.folder.path());
+  run.folder.require_lock();
   run.folder.claim(with_decisions(run.config, run.decisions));
   write_splits_csv(list,
                    splits_csv(run.dataset.manifest, run.dataset.splits, ids));
@@ -305,6 +309,7 @@ uint64_t largest_peak_bytes(CudaLibrary* cuda, Communicator& comm) {
 
 TrainOutcome train(const Config& config, const TrainRequest& request,
                    std::unique_ptr<Communicator> host) {
+  check_same_config(*host, config);
   check_for_training(config);
   if (config.train.batch)
     check_batch(config.train, *config.train.batch, host->size());

@@ -176,6 +176,27 @@ for file in "$scratch/pipe" /dev/zero; do
   JOB_ID=1 SGE_TASK_ID=1 PE_HOSTFILE=$file refused 2 "PE_HOSTFILE=$file: is no regular file" train "$small" --out "$scratch/elsewhere"
 done
 
+# An option without a value would count as none, or take the next word for one.
+for option in --out --resume --timeline --hostfile --mpi-args --set; do
+  refused 2 "$option: is empty. Hint: give a value, or leave the option out" train "$small" $option ''
+  refused 2 "$option: is empty. Hint: give a value, or leave the option out" train "$small" $option= --print-config
+done
+refused 2 "--name: is empty" submit "$small" --slurm --name= --dry-run
+refused 2 "--out: is empty" predict "$scratch/run" "$phantom/images" --out ''
+refused 2 "--out: is empty" report "$scratch/run" --out ''
+refused 2 "--ranks: is empty" bench allreduce --ranks= 2
+refused 2 "an argument: is empty" evaluate ''
+refused 2 "a quote is not closed" train "$small" --out "$scratch/quote" --mpi-args "'"
+check "an argument of mpirun may end with =" eval '"$program" train "$small" --ranks 2 --dry-run --mpi-args "--mca a=" 2>/dev/null | grep -q -- "--mca a= "'
+for seed in -1 18446744073709551616 99999999999999999999999; do
+  refused 2 "$seed is no whole number from 0 to 2^64 - 1" evaluate --predictions "$scratch/p.csv" --seed $seed
+done
+refused 2 "excludes" evaluate --predictions "$scratch/p.csv" --ranks 2
+for more in "--spdx --json" "--json train" "--jsn"; do
+  # shellcheck disable=SC2086  # several words
+  refused 2 "--version: is followed by something else" --version $more
+done
+
 # Endless, and given on purpose.
 refused 2 "/dev/full: larger than 256 KiB" train /dev/full
 refused 2 "/dev/full: larger than 256 KiB" submit "$small" --site /dev/full --dry-run

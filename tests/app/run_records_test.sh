@@ -125,6 +125,15 @@ check "a run that stops (exit $rc)" [ $rc = 75 ]
 rc=0; train --set data.images=["$scratch/gone"] --resume auto || rc=$?
 check "the data are gone (exit $rc)" [ $rc != 0 ]
 check "status says that it failed, and of what" grep -q "failed .*gone.*(exit $rc)" <<<"$(status)"
+# An end that fails is none, and a resume makes up for it.
+run=$scratch/unwritten; mkdir -p "$run/results.json"
+rc=0; train --set train.max_steps=1 || rc=$?
+check "results.json cannot be written (exit $rc)" [ $rc = 4 ]
+check "status says that it failed" grep -q "failed .*results.json.*(exit 4)" <<<"$(status)"
+rmdir "$run/results.json"
+check "a resume ends it" train --set train.max_steps=1 --resume auto
+check "status says so" grep -q "(finished)" <<<"$(status)"
+check "a run has one end" [ "$(events end)" = 1 ]
 # What files of others say is not obeyed by a terminal; a patient is found however the number is written.
 printf 'image,label:A\033[31m,prob:A\033[31m\nx,1,0.5\ny,0,0.4\n' >"$scratch/escape.csv"
 "$program" evaluate --predictions "$scratch/escape.csv" --resamples 10 >"$scratch/said" 2>"$scratch/log"
@@ -137,4 +146,15 @@ for _ in $(seq 600); do grep -q '"event":"train"' "$run/metrics.jsonl" 2>/dev/nu
 check "a run that lives is running" grep -q "(running)" <<<"$(status)"
 kill -9 $job; wait $job 2>/dev/null
 check "a run that was killed is not" grep -q "(died)" <<<"$(status)"
+# Another run has the name of its folder, and has ended.
+run=$scratch/moved
+"$program" train "$small" --set train.max_steps=100000 --set eval.every_epochs=0 --set checkpoint.every_epochs=0 --set checkpoint.every_steps=40 --out "$run" 2>"$scratch/first" & job=$!
+await_step "$run" 5 600 "$scratch/first"
+kill -STOP $job; mv "$run" "$run.old"
+check "a second run of the name" train --set train.max_steps=1
+sums=$(cd "$run" && find . -type f -exec sha256sum {} + | sort)
+kill -CONT $job; rc=0; wait $job || rc=$?
+check "ends the first one (exit $rc)" [ $rc = 4 ]
+check "says why" grep -q "moved: another run was begun here by process " "$scratch/first"
+check "and changes nothing of the second" [ "$sums" = "$(cd "$run" && find . -type f -exec sha256sum {} + | sort)" ]
 finish

@@ -323,6 +323,19 @@ TEST_CASE(
   remove_left_partials(folder / "absent");
 }
 
+TEST_CASE("a file with the longest of names is written again") {
+  const ScratchFolder folder;
+  // Where the partial name ends, a character of two bytes is cut.
+  std::string name(99, 'x');
+  name += "\xC3\xA4" + std::string(255 - 101, 'y');
+  for (const char* text : {"first", "second"}) {
+    write_atomically(folder / name, text);
+    CHECK(read_text(folder / name) == text);
+  }
+  const auto partial = unforeseeable_name(folder / name).filename().string();
+  CHECK(partial.starts_with("." + std::string(99, 'x') + "."));
+}
+
 TEST_CASE("a folder that a killed process left is removed, one in use is not") {
   const ScratchFolder folder;
   const auto left = unforeseeable_name(folder / "exported");

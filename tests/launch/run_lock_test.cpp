@@ -38,6 +38,30 @@ TEST_CASE("a lock whose file is removed is taken again, or is another's") {
   CHECK(again().find("in use by process") != std::string::npos);
 }
 
+TEST_CASE("a folder in which another run was begun since is refused") {
+  const ScratchFolder scratch;
+  const auto folder = scratch / "run";
+  std::filesystem::create_directory(folder);
+  RunLock lock(folder);
+  const auto refused = [&] {
+    return error_of<CheckpointError>([&] { lock.require(); });
+  };
+  CHECK(other_owner(folder).empty());
+  std::filesystem::remove(folder / ".lock");
+  CHECK(other_owner(folder).empty());
+  scratch.write("run/.lock", "process 1 on elsewhere");  // it has ended
+  CHECK(
+      refused().find("another run was begun here by process 1 on elsewhere") !=
+      std::string::npos);
+  CHECK(other_owner(folder) == "process 1 on elsewhere");
+
+  std::filesystem::rename(folder, scratch / "moved");
+  CHECK(refused().empty());  // what is written next finds no folder
+  std::filesystem::create_directory(folder);
+  CHECK(refused().find("is another folder than the one") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder / ".lock"));
+}
+
 TEST_CASE("ranks that start again wait for a lock of ranks that still end") {
   const ScratchFolder folder;
   auto dying = std::make_unique<RunLock>(folder.path());

@@ -185,6 +185,10 @@ TEST_CASE("quotes keep the blanks of a word") {
         Words{"-x", "A=1 2", "--name", "it's", ""});
   const Words words = {"a b", "c", "$d"};
   CHECK(words_of(command_text(words)) == words);
+  for (const char* open : {"'", "-x \"A=1 2", "--name it's"})
+    CHECK(error_of<ConfigError>([&] {
+            words_of(open);
+          }).find("a quote is not closed") != std::string::npos);
 }
 
 TEST_CASE("an option counts as given in both spellings") {

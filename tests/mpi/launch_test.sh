@@ -26,6 +26,16 @@ mpi 4 train "$small" "${quick[@]}" --out "$scratch/mpirun" 2>"$scratch/log" || {
 "$program" train "$small" "${quick[@]}" --ranks 4 --out "$scratch/self" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 check "mpirun -np 4 and self-launch give the same weights" cmp "$(weights "$scratch/mpirun")" "$(weights "$scratch/self")"
 
+# Each rank with a command of its own.
+apart() {  # apart ARGUMENTS...: two ranks, the second with data.flip=false
+  mpirun --oversubscribe "${root[@]}" -np 1 "$program" "$@" : -np 1 "$program" "$@" --set data.flip=false >"$scratch/log" 2>&1
+}
+rc=0; apart train "$small" "${quick[@]}" --out "$scratch/apart" || rc=$?
+check "ranks with different configs do not train (exit $rc)" eval '[ $rc = 2 ] && grep -q "rank 1 on .*another config than rank 0 on .*: data.flip: false, and not true" "$scratch/log"'
+check "and leave no folder" [ ! -e "$scratch/apart" ]
+rc=0; apart evaluate "$scratch/mpirun" --resamples 10 || rc=$?
+check "nor score (exit $rc)" eval '[ $rc = 2 ] && grep -q "data.flip: false, and not true" "$scratch/log"'
+
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/ob1" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 check "the messaging layer is named" grep -q "PML ob1" "$scratch/log"
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/ucx" --set launch.network=ucx 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }

@@ -2,6 +2,7 @@
 // where to compute; and what is checked of them before any rank exists.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,14 @@ void add_set_option(CLI::App& command, std::vector<std::string>& set,
                     const std::string& what);
 
 // --ranks N of commands that start ranks on this host; 0 where it is not given.
-void add_ranks_option(CLI::App& command, int& ranks);
+CLI::Option* add_ranks_option(CLI::App& command, int& ranks);
+// A seed: a whole number of 64 bits.
+CLI::Option* add_seed_option(CLI::App& command, const std::string& name,
+                             uint64_t& seed, const std::string& what);
 
 // For options that name a place to read from or to write to: no s3://, or no
 // object store but s3://.
 CLI::Validator in_file_system();
-// For options whose empty value would count as none: "$SITE" of a shell that
-// has no SITE.
-CLI::Validator not_empty();
 CLI::Validator in_known_store();
 // All that can be found wrong in a config before any rank exists: ConfigError.
 void check_run(const Config& config);

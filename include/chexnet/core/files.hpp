@@ -77,7 +77,8 @@ void write_atomically(const std::filesystem::path& path, std::string_view text,
 void sync_file(const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& path);
 
-// ".NAME.<random>" beside `path`: a name that cannot be guessed.
+// ".NAME.<random>" beside `path`: a name that cannot be guessed, with the
+// begin of a long NAME alone.
 std::filesystem::path unforeseeable_name(const std::filesystem::path& path);
 
 // A folder under a hidden name beside `path`, gone with this object.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 namespace chexnet {
 
@@ -16,15 +17,23 @@ class RunLock {
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
-  // The lock is still this object's. Where somebody removed its file it is
-  // taken again; CheckpointError as above where another process has done so.
+  // The lock is still this object's, and the folder the one of then. Where
+  // somebody removed the lock file alone it is taken again; CheckpointError
+  // where another process has taken it, also if that has ended, or where
+  // another folder has the name.
   void require();
 
  private:
   void take(double timeout_s);
+  void close_all();
   std::filesystem::path folder_;
   int fd_ = -1;
+  int folder_fd_;  // kept open: no other folder gets its number meanwhile
 };
+
+// The process that took the lock of `folder` last, as in "process 7 on node1";
+// empty where that is this one, or is not known.
+std::string other_owner(const std::filesystem::path& folder);
 
 // Whether a process holds the lock of `folder`, as far as locks reach:
 // processes of this host, on some network file systems of all hosts. Nothing

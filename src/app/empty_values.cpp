@@ -1,0 +1,42 @@
+// The words are looked at before the parser sees them: afterwards nobody knows
+// what stood behind an option.
+#include "empty_values.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace chexnet {
+namespace {
+
+// `command` itself where `word` names none of its commands.
+const CLI::App* inner_command(const CLI::App* command,
+                              const std::string& word) {
+  const auto named = command->get_subcommands(
+      [&](const CLI::App* inner) { return inner->check_name(word); });
+  return named.empty() ? command : named.front();
+}
+
+[[noreturn]] void refuse(const std::string& name) {
+  throw CLI::ValidationError(
+      name, "is empty. Hint: give a value, or leave the option out");
+}
+
+}  // namespace
+
+void refuse_empty_values(const CLI::App& app,
+                         const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  std::string before = "an argument";
+  for (const auto& word : words) {
+    if (word.empty()) refuse(before);
+    const bool is_option = word.starts_with("--");
+    if (!is_option) command = inner_command(command, word);
+    const std::string name = word.substr(0, word.find('='));
+    const bool has_no_value = is_option && name.size() + 1 == word.size();
+    // A value may look so too: --mpi-args "--mca a b="
+    if (has_no_value && command->get_option_no_throw(name) != nullptr)
+      refuse(name);
+    before = is_option ? name : "an argument";
+  }
+}
+
+}  // namespace chexnet

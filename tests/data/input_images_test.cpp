@@ -128,8 +128,10 @@ TEST_CASE("a damaged archive is a row behind those of its members before it") {
                           .c_str()) == 0);
   std::filesystem::resize_file(folder / "a.tar", 512 + 2 * (512 + 3072) + 900);
   std::fstream tgz(folder / "b.tgz", std::ios::in | std::ios::out);
-  tgz.seekp(-8, std::ios::end);  // the CRC-32 of all that was packed
-  tgz.put('?').flush();
+  tgz.seekg(-8, std::ios::end);  // the CRC-32 of all that was packed
+  const auto other = static_cast<char>(tgz.get() ^ 1);
+  tgz.seekp(-8, std::ios::end);
+  tgz.put(other).flush();
   folder.write("c.pack", "no pack");
 
   const std::string tar = place + "/a.tar";

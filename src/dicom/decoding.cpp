@@ -23,21 +23,21 @@ uint32_t number_at(std::string_view bytes, size_t at) {
   return byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24;
 }
 
-// The bytes that a segment decodes to. A run is a count below zero and the byte
-// that is repeated; others are a count and as many bytes as they are.
+// The bytes that a segment decodes to. A run is 257 less its length, and the
+// byte that is repeated; others are one less than how many, and they
+// themselves.
 size_t decoded_bytes(std::string_view segment) {
   size_t decoded = 0;
   for (size_t at = 0; at + 1 < segment.size();) {
-    const int count = static_cast<int8_t>(segment[at]);
+    const size_t count = static_cast<uint8_t>(segment[at]);
     ++at;
-    if (count == -128) continue;  // nothing
-    if (count < 0) {
-      decoded += static_cast<size_t>(1 - count);
+    if (count == 128) continue;  // nothing
+    if (count > 128) {
+      decoded += 257 - count;
       ++at;
       continue;
     }
-    const size_t copied =
-        std::min(static_cast<size_t>(count) + 1, segment.size() - at);
+    const size_t copied = std::min(count + 1, segment.size() - at);
     decoded += copied;
     at += copied;
   }

@@ -17,9 +17,9 @@ struct PointwiseBack {
 
   static CHEXNET_INLINE Vec<A> gradient_at(const GradientMap<S>& map,
                                            int64_t pixel, int c) {
-    return load(map.d + pixel * map.d_pitch + c) * load(map.a + c) +
-           (load(map.x + pixel * map.x_pitch + c) * load(map.b + c) +
-            load(map.c + c));
+    return fused(load(map.d + pixel * map.d_pitch + c), load(map.a + c),
+                 fused(load(map.x + pixel * map.x_pitch + c), load(map.b + c),
+                       load(map.c + c)));
   }
   static void gradient(const GradientMap<S>& map, int64_t first, int n,
                        Panel<A> by_channels, Panel<A> by_pixels) {

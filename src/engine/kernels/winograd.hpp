@@ -38,8 +38,7 @@ struct Winograd {
     return WinogradKernels<S>{.side = M, .most_tiles = Tiles}.step(channels);
   }
   static constexpr A kA1 = A(0.70710678118654752440), kB1 = 2 * kA1,
-                     kA2 = A(0.5), kB2 = A(2), kA3 = kA1 / 2, kB3 = 2 * kB1,
-                     kSum2 = A(2.5);
+                     kA2 = A(0.5), kB2 = A(2), kA3 = kA1 / 2, kSum2 = A(2.5);
 
   // First outputs of a chunk's tiles.
   struct Corners {
@@ -73,7 +72,7 @@ struct Winograd {
   };
 
   // Bt over kSide values that are `step` apart.
-  static CHEXNET_INLINE void transform(Vec<A>* d, int step) {
+  static CHEXNET_INLINE void transform(Vec<A>* d, int64_t step) {
     if constexpr (M == 2) {
       Vec<A>&d0 = d[0], &d1 = d[step], &d2 = d[2 * step], &d3 = d[3 * step];
       const Vec<A> first = d0 - d2, sum = d1 + d2, difference = d2 - d1,
@@ -105,10 +104,12 @@ struct Winograd {
     } else {
       const Vec<A> sum_a = m[1] + m[2], sum_b = m[3] + m[4];
       const Vec<A> odd_a = m[1] - m[2], odd_b = m[3] - m[4];
+      // b is 2 a. A sum of two products would be rounded in one of two ways, as
+      // the compiler chooses which of them goes into a fused multiply-add.
       out[0] = m[0] + sum_a + sum_b;
-      out[1] = odd_a * kA1 + odd_b * kB1;
-      out[2] = sum_a * kA2 + sum_b * kB2;
-      out[3] = odd_a * kA3 + odd_b * kB3 + m[5];
+      out[1] = (odd_b * A(2) + odd_a) * kA1;
+      out[2] = sum_a * kA2 + sum_b * kB2;  // powers of two: exact
+      out[3] = (odd_b * A(8) + odd_a) * kA3 + m[5];
     }
   }
   // A over M values.

@@ -205,7 +205,7 @@ END
 started+=("$slow")
 await "clients that are slow" grep -q sent "$scratch/slow.log"
 check "keep nobody else waiting" page "http://127.0.0.1:$ours/metrics" >/dev/null
-refused 2 "is no address and port" status "$runs" --listen ''
+refused 2 "--listen: is empty" status "$runs" --listen ''
 check "lines of a request without end take no memory" python3 - "$ours" "$server" <<'END'
 import socket, sys, time
 def memory_mb(): return int(open(f"/proc/{sys.argv[2]}/status").read().split("VmHWM:")[1].split()[0]) / 1024

@@ -61,7 +61,8 @@ void pack_neighbors(const float* from, int64_t output_step, int inputs,
                     float* to) {
   constexpr int kUnits = 4;
   float units[4][kUnits];
-  for (int k = 0; k < inputs; k += kUnits * Pair, to += int64_t{kUnits} * kOutputs)
+  for (int k = 0; k < inputs;
+       k += kUnits * Pair, to += int64_t{kUnits} * kOutputs)
     for (int o = 0; o < kOutputs; o += 4) {
       for (int i = 0; i < 4; ++i)
         for (int u = 0; u < kUnits; ++u)

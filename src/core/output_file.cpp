@@ -14,6 +14,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "file_places.hpp"
 
 namespace chexnet {
@@ -24,15 +25,7 @@ namespace {
 // Enough to know whose it is. With all of a long name the partial one would be
 // longer than a file system allows: 255 bytes, on some 143.
 std::string short_name(const fs::path& path) {
-  constexpr size_t kMost = 100;
-  std::string name = path.filename().string();
-  if (name.size() <= kMost) return name;
-  size_t end = kMost;
-  // Some file systems refuse a part of a character.
-  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
-    --end;
-  name.resize(end);
-  return name;
+  return std::string(first_bytes(path.filename().string(), 100));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
 
 namespace chexnet {
 namespace {
@@ -21,14 +22,6 @@ std::string first_lines(const DamageByRank& damage) {
   if (seen > kShown)
     shown += "\n  and " + std::to_string(seen - kShown) + " more";
   return shown;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos;
-       at = end + 1)
-    lines.push_back(text.substr(at, end - at));
-  return lines;
 }
 
 // After an archive was replaced its old index makes every image look damaged;

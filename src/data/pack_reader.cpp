@@ -15,6 +15,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/core/whole_number.hpp"
 #include "chexnet/data/pack.hpp"
 #include "pack_layout.hpp"
@@ -81,16 +82,6 @@ PackHead read_head(const std::string& path, std::span<const std::byte> page) {
   return head;
 }
 
-std::vector<std::string> lines_of(std::span<const std::byte> bytes) {
-  std::vector<std::string> lines;
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                        bytes.size());
-  for (size_t end = 0; (end = text.find('\n')) != std::string_view::npos;
-       text.remove_prefix(end + 1))
-    lines.emplace_back(text.substr(0, end));
-  return lines;
-}
-
 // Null where the pack is read image by image.
 std::unique_ptr<const MappedFile> map_pack(const std::string& path,
                                            uint64_t size) {
@@ -130,7 +121,8 @@ PackReader::PackReader(std::string path, Store& store)
   read_in_pieces(store_, path_, kPackPage, head.names_bytes, bytes);
   if (bytes.size() != head.names_bytes || crc32c(bytes) != head.names_crc)
     throw bad(path_, "its names are damaged");
-  shape_.names = lines_of(bytes);
+  shape_.names =
+      lines_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (shape_.names.size() != head.images)
     throw bad(path_, "its names do not match its header");
 

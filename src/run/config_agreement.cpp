@@ -11,6 +11,7 @@
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -34,15 +35,6 @@ std::string compared_text(const Config& config) {
     if (!is_of_a_host(option))
       text += option.key + ": " + option_text(option, config) + "\n";
   return text;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  size_t begin = 0;
-  for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos;
-       begin = end + 1)
-    lines.push_back(text.substr(begin, end - begin));
-  return lines;
 }
 
 // "data.flip: false, and not true; …"

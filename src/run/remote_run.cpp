@@ -20,6 +20,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/core/write_hint.hpp"
 #include "chexnet/data/stage.hpp"
 #include "mirrored_files.hpp"
@@ -72,10 +73,7 @@ std::string folder_name(const std::string& path) {
       NAME_MAX - std::string_view(".before-1000").size();
   if (name.size() <= kLongest) return name;
   const std::string sum = "%-" + sha256_hex(path).substr(0, 32);
-  size_t cut = kLongest - sum.size();
-  const auto is_inside_letter = [](char c) { return (c & 0xc0) == 0x80; };
-  while (is_inside_letter(name[cut])) --cut;  // of UTF-8
-  return name.substr(0, cut) + sum;
+  return std::string(first_bytes(name, kLongest - sum.size())) + sum;
 }
 
 using Files = std::map<std::string, StoredFile>;  // by name below a place

@@ -14,6 +14,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -349,4 +350,17 @@ TEST_CASE("a folder that a killed process left is removed, one in use is not") {
     CHECK(std::filesystem::is_directory(used));
   }
   CHECK_FALSE(std::filesystem::exists(used));
+}
+
+TEST_CASE("lines are what has an end") {
+  CHECK(lines_of("a\n\nb\nrest") == std::vector<std::string>{"a", "", "b"});
+  CHECK(lines_of("").empty());
+}
+
+TEST_CASE("the first bytes of a text cut no character") {
+  CHECK(first_bytes("abc", 3) == "abc");
+  CHECK(first_bytes("abc", 2) == "ab");
+  CHECK(first_bytes("a\xc3\xa9z", 2) == "a");
+  CHECK(first_bytes("a\xc3\xa9z", 3) == "a\xc3\xa9");
+  CHECK(first_bytes(std::string(300, '\x80'), 200).empty());
 }

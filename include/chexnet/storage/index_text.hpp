@@ -2,9 +2,8 @@
 // to the others.
 //
 //   chexnet-index 3 KIND SIZE VERSION   of the container (StoredFile)
-//   name, offset, length, CRC32C        a line per entry, tabs between; tar
-//   adds
-//                                       skip, tar.gz skip, stored, bit and
+//   name, offset, length, CRC32C        a line per entry, tabs between; tar has
+//                                       skip too, tar.gz skip, stored, bit and
 //                                       window
 //   crc32c XXXXXXXX                     of all the lines above
 #pragma once

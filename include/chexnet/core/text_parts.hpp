@@ -1,0 +1,18 @@
+// Parts of a text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chexnet {
+
+// The lines of `text`, without their ends. What has no end is none.
+std::vector<std::string> lines_of(std::string_view text);
+
+// As much of the beginning as `most` bytes hold without cutting a character of
+// UTF-8. Nothing where there is no beginning of one.
+std::string_view first_bytes(std::string_view text, size_t most);
+
+}  // namespace chexnet

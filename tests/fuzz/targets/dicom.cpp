@@ -3,12 +3,16 @@
 // the worker, which chexnet-dicom names as a damaged file, so here they end the
 // reading of an input.
 #include <gdcmTrace.h>
+#include <malloc.h>
 
+#include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <new>
+#include <utility>
 
 #include "dicom/radiograph.hpp"
 #include "fuzz/memory_file.hpp"
@@ -32,11 +36,36 @@ extern "C" void __assert_fail(const char* what, const char* file, unsigned,
   std::longjmp(behind_the_input, 1);
 }
 
+namespace {
+
+// Large memory that this input's reading holds: at a failed assertion GDCM
+// frees nothing, and a few inputs of 64 MB each would end the fuzzer.
+constexpr size_t kLarge = size_t{1} << 20;
+std::array<void*, 256> large_memory;
+
+void replace_in_large_memory(void* old, void* by) noexcept {
+  auto* place = std::ranges::find(large_memory, old);
+  if (place != large_memory.end()) *place = by;
+}
+
+void release(void* memory) noexcept {
+  if (memory != nullptr && malloc_usable_size(memory) >= kLarge)
+    replace_in_large_memory(memory, nullptr);
+  std::free(memory);
+}
+
+void release_large_memory() noexcept {
+  for (void*& memory : large_memory) std::free(std::exchange(memory, nullptr));
+}
+
+}  // namespace
+
 // What MemoryBound does, which has no effect under the sanitizers.
 void* operator new(size_t bytes) {
   constexpr size_t kMost = size_t{64} << 20;
   void* memory = bytes > kMost ? nullptr : std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
+  if (bytes >= kLarge) replace_in_large_memory(nullptr, memory);
   return memory;
 }
 void* operator new[](size_t bytes) { return operator new(bytes); }
@@ -46,10 +75,10 @@ void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
   return std::malloc(bytes);
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete[](void* memory) noexcept { release(memory); }
+void operator delete(void* memory, size_t) noexcept { release(memory); }
+void operator delete[](void* memory, size_t) noexcept { release(memory); }
 
 namespace chexnet::fuzz {
 namespace {
@@ -72,11 +101,13 @@ void run(Bytes bytes) {
   static MemoryFile file;
   static std::string path;
   path = file.holding(bytes);
-  // What GDCM holds at a failed assertion is lost: a few KB.
+  large_memory.fill(nullptr);  // older ones are the fuzzer's
+  // What little else GDCM holds at a failed assertion is lost.
   // NOLINTNEXTLINE(cert-err52-cpp)
   if (setjmp(behind_the_input) == 0) {
     read(path);
   } else {  // warnings were led into what is on the stack no more
+    release_large_memory();
     gdcm::Trace::SetWarning(false);
     gdcm::Trace::SetWarningStream(std::cerr);
   }

@@ -68,6 +68,7 @@ struct FakeRunFolder {
   std::vector<std::string>
       sentences;  // one for each post-mortem that was written
   std::vector<std::string> causes;
+  std::vector<int> named;  // ranks, by the last of them
   std::vector<std::string> log;
   double explained_s = -1;
   int explained_by = -1;
@@ -86,6 +87,7 @@ class FakeEnd final : public RunEnd {
     if (folder_.broken) throw std::runtime_error("[files] no space left");
     folder_.sentences.push_back(failure_text(failure, views));
     folder_.causes.emplace_back(cause_name(failure.cause));
+    folder_.named = failure.ranks;
     folder_.explained_s = now_;
     folder_.explained_by = rank_;
   }

@@ -14,6 +14,7 @@
 #include <new>
 
 #include "chexnet/app/commands.hpp"
+#include "chexnet/core/command_line.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/freed_memory.hpp"
@@ -23,7 +24,6 @@
 #include "chexnet/launch/launcher_files.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/library_error.hpp"
-#include "empty_values.hpp"
 #include "spelling_hint.hpp"
 #include "version.hpp"
 
@@ -99,11 +99,6 @@ int main(int argc, char** argv) {
                                               invocation.program);
   invocation.arguments.assign(argv + 1, argv + argc);
 
-  const auto code_when_said = [] {
-    if (std::cout.flush()) return 0;
-    std::cerr << "error: stdout cannot be written. Hint: is its disk full?\n";
-    return static_cast<int>(ExitCode::kCheckpoint);
-  };
   CLI::App app{
       "Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per "
       "GPU. For research use, "
@@ -117,19 +112,18 @@ int main(int argc, char** argv) {
   add_commands(app, invocation);
   try {
     chexnet::refuse_empty_values(app, invocation.arguments);
-    if (chexnet::print_version(invocation.arguments)) return code_when_said();
+    if (chexnet::print_version(invocation.arguments))
+      return chexnet::code_when_said(0);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int rc = app.exit(e, std::cout, std::cerr);
     if (rc != 0) std::cerr << chexnet::spelling_hint(app);
-    return rc == 0 ? code_when_said() : static_cast<int>(ExitCode::kUsage);
+    return rc == 0 ? chexnet::code_when_said(0)
+                   : static_cast<int>(ExitCode::kUsage);
   }
   try {
     const int code = invocation.run();
-    if (!std::cout.flush())
-      throw chexnet::CheckpointError(
-          "[output] what should stand on stdout could not be written. Hint: is "
-          "its disk full, or is it closed?");
+    chexnet::require_stdout();
     chexnet::close_log();
     return chexnet::code_for_launcher(code);
   } catch (const chexnet::Error& e) {

@@ -8,12 +8,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "chexnet/config/load.hpp"
+#include "chexnet/core/command_line.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "conversion.hpp"
@@ -34,15 +34,6 @@ void forget_store_keys() {
     explicit_bzero(*entry + name + 1, text.size() - name - 1);
   }
   for (const auto& name : names) ::unsetenv(name.c_str());
-}
-
-// The exit code, unless what should stand on stdout is not there.
-int code_when_said(int code) {
-  if (std::cout.flush()) return code;
-  chexnet::log_error(
-      "[output] what should stand on stdout could not be written. Hint: is its "
-      "disk full, or is it closed?");
-  return static_cast<int>(chexnet::ExitCode::kCheckpoint);
 }
 
 }  // namespace
@@ -93,6 +84,7 @@ int main(int argc, char** argv) {
   gdcm::Trace::SetWarning(false);
   gdcm::Trace::SetError(false);
   try {
+    refuse_empty_values(app, {argv + 1, argv + argc});
     app.parse(argc, argv);
     if (results.empty() && (options.in.empty() || options.out.empty()))
       throw CLI::RequiredError("DICOM files and --out");

@@ -196,6 +196,19 @@ int total_ranks(const JobRequest& request) {
   return request.nodes * ranks_per_node(request);
 }
 
+namespace {
+
+void refuse_more_than_a_job(int64_t first, int64_t second, const char* of_what,
+                            const char* factors, const char* keys) {
+  if (first * second <= kMostOfAJob) return;
+  throw ConfigError("[submit] the job would have " + std::to_string(first) +
+                    " x " + std::to_string(second) + " " + of_what + " (" +
+                    factors + "), more than " + std::to_string(kMostOfAJob) +
+                    ". Hint: " + keys);
+}
+
+}  // namespace
+
 void agree_on_ranks(const LaunchConfig& launch, JobRequest& request) {
   const auto wanted = static_cast<int>(launch.ranks);
   const auto wanted_per_node = static_cast<int>(launch.ranks_per_node);
@@ -204,6 +217,12 @@ void agree_on_ranks(const LaunchConfig& launch, JobRequest& request) {
     request.ranks_per_node = wanted_per_node;
   else if (unsaid && wanted % request.nodes == 0)
     request.ranks_per_node = wanted / request.nodes;
+  refuse_more_than_a_job(request.nodes, ranks_per_node(request), "ranks",
+                         "hosts x ranks per host",
+                         "--nodes, --ranks-per-node or --gpus-per-node");
+  refuse_more_than_a_job(ranks_per_node(request), request.cpus_per_rank,
+                         "cores on each host", "ranks x cores per rank",
+                         "--ranks-per-node or --cpus-per-rank");
 
   const auto refuse = [&](const std::string& key, int value) {
     throw ConfigError(

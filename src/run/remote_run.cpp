@@ -117,6 +117,18 @@ Files records_of_runs(const Files& files) {
   return found;
 }
 
+// Of a run, below its name: of its newest checkpoint the file that says that it
+// is whole, for who asks how far a run is saved.
+Files newest_state(const Files& files, const std::string& run) {
+  Files found;
+  for (const auto& [name, file] : files) {
+    if (!name.starts_with(run)) continue;
+    const auto part = step_file(name.substr(run.size()));
+    if (part && part->file == "state.json") found = {{name, file}};
+  }
+  return found;
+}
+
 // Of 2026-11-21T09:00:00.000Z; nothing where a server says it in another way.
 std::optional<fs::file_time_type> time_of(const std::string& text) {
   int year = 0;
@@ -219,6 +231,21 @@ void link_to(const fs::path& folder, const char* link,
     fs::create_symlink(step, folder / "checkpoints" / link);
 }
 
+// Of the run, or of those directly below, whose records were fetched.
+void fetch_newest_states(Store& store, const Files& files, const Files& records,
+                         const fs::path& folder, const Tick& tick) {
+  constexpr std::string_view kConfig = "config.yaml";
+  for (const auto& [name, file] : records) {
+    if (!name.ends_with(kConfig)) continue;
+    const std::string run = name.substr(0, name.size() - kConfig.size());
+    for (const auto& [state, stored] : newest_state(files, run)) {
+      fetch_file(store, stored, folder / state, tick);
+      const std::string step = fs::path(state).parent_path().filename();
+      link_to(folder / run, "last", step);
+    }
+  }
+}
+
 void fetch_checkpoints(Store& store, const std::string& place,
                        const Contents& contents, const fs::path& folder,
                        FetchedFiles files, const Tick& tick) {
@@ -288,7 +315,9 @@ void fetch_run(Store& store, const std::string& place, const fs::path& folder,
     for (const auto& [name, file] : contents.records)
       if (files != FetchedFiles::kModel || name.find('/') == std::string::npos)
         fetch_file(store, file, folder / name, tick);
-    if (files != FetchedFiles::kRecords)
+    if (files == FetchedFiles::kRecords)
+      fetch_newest_states(store, found, contents.records, folder, tick);
+    else
       fetch_checkpoints(store, place, contents, folder, files, tick);
   } catch (const fs::filesystem_error& e) {
     throw CheckpointError("[run] " + folder.string() + ": " +

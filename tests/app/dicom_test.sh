@@ -340,6 +340,8 @@ check "a path that is not there is told so" test "$rc $(grep -c 'nope: no such f
 check "and there is neither set nor map" test ! -e mistyped -a ! -e mistyped.map.csv
 "$converter" in/a_full_range.dcm --out mistyped >/dev/null 2>&1
 check "the corrected command goes through" test "$? $(ls mistyped/images | wc -l)" = "0 1"
+"$converter" --out= in/a_full_range.dcm >/dev/null 2>err; rc=$?
+check "a folder without a name is not the next word" test "$rc $(grep -c -- '--out: is empty' err)" = "2 1"
 "$converter" --help >/dev/full 2>err; rc=$?
 check "--help that cannot be written" test "$rc $(grep -c 'could not be written' err)" = "4 1"
 "$converter" in/a_full_range.dcm --out unsaid --json >/dev/full 2>err; rc=$?

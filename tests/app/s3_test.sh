@@ -103,14 +103,15 @@ dead=$work/buckets/xrays/runs/dead
 mkdir -p "$dead" && cp "$work/run-folder/config.yaml" "$dead/"
 grep -v '"event":"end"' "$work/run-folder/metrics.jsonl" >"$dead/metrics.jsonl"
 touch -d '-2 hours' "$dead/metrics.jsonl"
+mkdir -p "$dead/checkpoints/step-00000003" && echo '{}' >"$dead/checkpoints/step-00000003/state.json"
 status() { "$program" status "$@" 2>/dev/null; }
 check "status names a run in a store by its place" eval 'status s3://xrays/runs/dead | grep -q "s3://xrays/runs/dead  (silent)"'
 for place in s3://xrays/runs/dead s3://xrays/runs/; do
   status $place --json >"$work/status.json"
-  check "status $place: the age of what is there" python3 - "$work/status.json" <<'PY'
+  check "status $place: the age of what is there, and how far it is saved" python3 - "$work/status.json" <<'PY'
 import json, sys
 run, = json.load(open(sys.argv[1]))
-sys.exit(run['folder'] != 's3://xrays/runs/dead' or not 7200 <= run['written_age_s'] < 9000)
+sys.exit(run['folder'] != 's3://xrays/runs/dead' or run['checkpoint'] != 'step-00000003' or not 7200 <= run['written_age_s'] < 9000)
 PY
 done
 status s3://xrays/runs/dead --openmetrics >"$work/first.txt"; sleep 1.1; status s3://xrays/runs/dead --openmetrics >"$work/second.txt"

@@ -249,6 +249,21 @@ TEST_CASE("a job has the ranks that its config says, or is refused") {
   if (error.empty()) CHECK(request.ranks_per_node == row.settled);
 }
 
+TEST_CASE("a job of more ranks or cores than any machine has is refused") {
+  JobRequest request;
+  request.nodes = 100'000;
+  const auto error = [&] {
+    return error_of<ConfigError>([&] { agree_on_ranks({}, request); });
+  };
+  CHECK(error().empty());
+  request.ranks_per_node = 100'000;  // their product is no int
+  CHECK(error().find("100000 x 100000 ranks") != std::string::npos);
+  request.nodes = 1;
+  CHECK(error().empty());
+  request.cpus_per_rank = 2;
+  CHECK(error().find("100000 x 2 cores on each host") != std::string::npos);
+}
+
 TEST_CASE(
     "two restarts at one place are enough, of a program that never made its "
     "folder too") {

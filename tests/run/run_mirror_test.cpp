@@ -357,11 +357,22 @@ TEST_CASE("records of a place without a run are those of the runs below it") {
   bucket.objects["s3://b/all/one/config.yaml"] = "one";
   bucket.objects["s3://b/all/one/run.lock"] = "{}";
   bucket.objects["s3://b/all/one/deeper/config.yaml"] = "deeper";
+  for (const char* step : {"step-00000002", "step-00000010"})
+    for (const char* file : {"/model.safetensors", "/state.json"})
+      bucket.objects[std::string("s3://b/all/one/checkpoints/") + step + file] =
+          step;
+  bucket.objects["s3://b/all/one/checkpoints/step-00000011/model.safetensors"] =
+      "on its way";
   fetch();
   CHECK(read_text(scratch / "all/one/config.yaml") == "one");
   CHECK(fs::exists(scratch / "all/one/log/rank-000.txt"));
   CHECK_FALSE(fs::exists(scratch / "all/one/run.lock"));
   CHECK_FALSE(fs::exists(scratch / "all/one/deeper"));
+  // How far it is saved, without the checkpoint.
+  const fs::path checkpoints = scratch / "all/one/checkpoints";
+  CHECK(fs::read_symlink(checkpoints / "last") == "step-00000010");
+  CHECK(fs::exists(checkpoints / "last/state.json"));
+  CHECK_FALSE(fs::exists(checkpoints / "last/model.safetensors"));
 }
 
 TEST_CASE("what was fetched has the time at which it was stored") {

@@ -92,7 +92,7 @@ int total_ranks(const JobRequest& request);
 
 // Settles request.ranks_per_node, by launch.ranks and launch.ranks_per_node
 // where `request` says neither ranks nor GPUs per host. ConfigError where the
-// job would have other ranks than the config says.
+// job would have other ranks than the config says, or more than kMostOfAJob.
 void agree_on_ranks(const LaunchConfig& launch, JobRequest& request);
 
 // The warning comes no earlier than the program would stop itself

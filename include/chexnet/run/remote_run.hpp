@@ -25,8 +25,8 @@ std::filesystem::path working_folder(const std::string& place);
 void make_working_folder(const std::filesystem::path& folder);
 
 enum class FetchedFiles {
-  kRecords,  // all but checkpoints; also those of the runs directly below
-             // PLACE where that is none
+  kRecords,  // all but checkpoints, of the newest state.json; also those of
+             // the runs directly below PLACE where that is none
   kModel,    // state.json and model.safetensors of the best, else last step,
              // and the records that commands which score look at
   kResume    // records, and the newest and the best checkpoint as a whole

@@ -1,8 +1,10 @@
-// The words are looked at before the parser sees them: afterwards nobody knows
-// what stood behind an option.
-#include "empty_values.hpp"
+#include "chexnet/core/command_line.hpp"
 
 #include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 
 namespace chexnet {
 namespace {
@@ -22,6 +24,8 @@ const CLI::App* inner_command(const CLI::App* command,
 
 }  // namespace
 
+// The words are looked at before the parser sees them: afterwards nobody knows
+// what stood behind an option.
 void refuse_empty_values(const CLI::App& app,
                          const std::vector<std::string>& words) {
   const CLI::App* command = &app;
@@ -36,6 +40,23 @@ void refuse_empty_values(const CLI::App& app,
     if (has_no_value && command->get_option_no_throw(name) != nullptr)
       refuse(name);
     before = is_option ? name : "an argument";
+  }
+}
+
+void require_stdout() {
+  if (!std::cout.flush())
+    throw CheckpointError(
+        "[output] what should stand on stdout could not be written. Hint: is "
+        "its disk full, or is it closed?");
+}
+
+int code_when_said(int code) {
+  try {
+    require_stdout();
+    return code;
+  } catch (const Error& e) {
+    log_error(e.what());
+    return static_cast<int>(e.code());
   }
 }
 

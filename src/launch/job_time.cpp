@@ -38,6 +38,20 @@ std::optional<double> pbs_seconds_left(const BatchJob& job,
   return torque ? std::optional(*torque - job_age_s) : std::nullopt;
 }
 
+std::optional<double> slurm_seconds_left(const BatchJob& job,
+                                         const Environment& env,
+                                         const Ask& ask) {
+  std::string left = ask({"squeue", "-h", "-j", job.id, "-o", "%L"});
+  std::erase_if(left, [](char c) { return c <= ' '; });
+  if (!left.empty()) return duration_s(left);
+  // A container often holds no squeue. The variable does not know of a limit
+  // that was changed since the start.
+  const char* end = env("SLURM_JOB_END_TIME");  // Unix time; Slurm 22.05
+  const auto end_s = parsed_number<std::time_t>(end == nullptr ? "" : end);
+  if (!end_s || *end_s <= 0) return std::nullopt;
+  return std::difftime(*end_s, std::time(nullptr));
+}
+
 // "12:30 L": hours and minutes until the run limit, without an estimate of the
 // user's (E, X); then "90.0/host,600 second(s)", the limit in minutes and the
 // time used. With LSB_HMS_TIME_FORMAT times are hours, minutes, seconds.
@@ -115,11 +129,8 @@ std::optional<double> job_seconds_left(const BatchJob& job,
   switch (job.kind) {
     case kNone:
       return std::nullopt;
-    case kSlurm: {
-      std::string left = ask({"squeue", "-h", "-j", job.id, "-o", "%L"});
-      std::erase_if(left, [](char c) { return c <= ' '; });
-      return duration_s(left);
-    }
+    case kSlurm:
+      return slurm_seconds_left(job, env, ask);
     case kPbs:
       return pbs_seconds_left(job, env, ask, job_age_s);
     case kLsf:

@@ -1,5 +1,6 @@
 #include "chexnet/launch/batch_system.hpp"
 
+#include <ctime>
 #include <fstream>
 
 #include "chexnet/core/error.hpp"
@@ -265,6 +266,17 @@ TEST_CASE("a batch job knows its id, shape and time left") {
     CHECK(left.value_or(-1) == c.left);
     CHECK(std::ranges::count(asked, c.job.id) == 1);
   }
+  // Where there is no squeue, as in a container; what it says comes first.
+  const auto at_end = made_up(
+      {{"SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + 600)}});
+  const auto left = job_seconds_left(array, at_end, no_answer, 100);
+  CHECK(left.value_or(-1) == Approx(600).margin(60));
+  CHECK_FALSE(job_seconds_left(
+      array, at_end, [](const auto&) { return std::string("UNLIMITED"); },
+      100));
+  for (const char* end : {"soon", "0", "-5", "1e9"})
+    CHECK_FALSE(job_seconds_left(array, made_up({{"SLURM_JOB_END_TIME", end}}),
+                                 no_answer, 100));
   CHECK(duration_s("90") == 90);
   CHECK(duration_s("1:30") == 90);
   CHECK(duration_s("2-12") == 2.5 * 86400);

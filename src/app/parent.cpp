@@ -30,10 +30,10 @@
 #include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/launcher_codes.hpp"
 #include "chexnet/launch/restart_policy.hpp"
-#include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/watch/postmortem.hpp"
+#include "own_run.hpp"
 #include "restart_hosts.hpp"
 
 namespace chexnet {
@@ -46,14 +46,15 @@ constexpr double kLateOutput_s = 4;
 constexpr int kSignalBase =
     128;  // exit codes of commands that a signal ended, less the signal
 
-// Asked while no rank of this start runs: who else has the folder writes it.
-bool is_used_by_another(const ParentTask& task) {
-  return run_is_locked(task.run_folder).value_or(false);
+// Of another run there is none.
+std::optional<PostMortemNote> own_postmortem(const OwnRun& run,
+                                             const ParentTask& task) {
+  return run.is_ours() ? read_postmortem(task.run_folder) : std::nullopt;
 }
 
 // The launcher ended and no rank could say why.
 PostMortemNote launcher_note(const std::string& started, int exit_code,
-                             const ParentTask& task) {
+                             const OwnRun& run, const ParentTask& task) {
   PostMortem report;
   report.time = utc_time();
   report.cause = "launcher";
@@ -65,11 +66,14 @@ PostMortemNote launcher_note(const std::string& started, int exit_code,
                  " ended it or a rank)"
            : "") +
       " and no rank could say why; the lines above are all that is known";
+  if (!run.is_ours())
+    return {report.what + "; " + task.run_folder.string() +
+                " holds another run, which is as it was",
+            report.exit_code};
   report.checkpoint = last_checkpoint(task.run_folder);
   report.resume = task.resume_command;
   std::error_code error;
-  if (std::filesystem::exists(task.run_folder, error) &&
-      !is_used_by_another(task)) {
+  if (std::filesystem::exists(task.run_folder, error) && run.may_be_written()) {
     try {
       write_postmortem(task.run_folder, report);
     } catch (const Error& e) {
@@ -116,20 +120,15 @@ class LaunchDeadline {
   bool waits_;
 };
 
-bool stop_file_exists(const ParentTask& task) {
-  std::error_code error;
-  return std::filesystem::exists(task.run_folder / "STOP", error);
-}
-
 // The code is none of ours, and no rank wrote why.
-bool is_launchers_own(int code, const ParentTask& task) {
-  return find_exit_meaning(code) == nullptr &&
-         (task.run_folder.empty() || !read_postmortem(task.run_folder));
+bool is_launchers_own(int code, const OwnRun& run, const ParentTask& task) {
+  return find_exit_meaning(code) == nullptr && !own_postmortem(run, task);
 }
 
 // For status and the alerts, which else call such a run aborted.
-void record_stop(const ParentTask& task, const std::string& reason) {
-  if (task.run_folder.empty() || is_used_by_another(task)) return;
+void record_stop(const OwnRun& run, const ParentTask& task,
+                 const std::string& reason) {
+  if (!run.has_begun() || !run.may_be_written()) return;
   try {
     write_stop_event(task.run_folder, reason);
   } catch (const std::exception& e) {
@@ -137,9 +136,13 @@ void record_stop(const ParentTask& task, const std::string& reason) {
   }
 }
 
-// Ranks that go on, and know that they do.
-void prepare_restart(SelfLaunch& launch, int restarts) {
-  add_resume(launch.arguments);
+// Ranks that go on, and know that they do. `taken`: the run that the start
+// before has begun; where there is none, or another by now, the ranks find that
+// out as the first ones would have.
+void prepare_restart(SelfLaunch& launch, int restarts, const OwnRun& run,
+                     const OwnRun::Stamp& taken) {
+  if (taken && taken == run.stamp()) add_resume(launch.arguments);
+  run.remove_old_stop_file();
   setenv(kRestartsVariable, std::to_string(restarts).c_str(), 1);
   if (restarts == 1) launch.forwarded.emplace_back(kRestartsVariable);
 }
@@ -155,9 +158,8 @@ void explain_late_start(const ParentTask& task, const std::string& what) {
   log_error("[launch] " + what +
             ". Hint: do the hosts reach each other (launch.network, a "
             "firewall)? Else raise launch.timeout_s");
-  if (task.run_folder.empty() || read_postmortem(task.run_folder) ||
-      is_used_by_another(task))
-    return;
+  const OwnRun run(task);
+  if (!run.may_be_written() || read_postmortem(task.run_folder)) return;
   PostMortem report;
   report.time = utc_time();
   report.cause = "start";
@@ -173,22 +175,15 @@ void explain_late_start(const ParentTask& task, const std::string& what) {
   }
 }
 
-void say_stopped_between_starts(const ParentTask& task) {
-  log_warning(
-      "[launch] a stop was requested between two starts of the ranks: none "
-      "follows");
-  record_stop(task, "stopped between two starts");
-}
-
 int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
   SelfLaunch launch = whole;
+  const OwnRun run(task);
   RestartPolicy policy(task.restarts);
   // For the whole of it: a signal between two starts asks for a stop too.
   ParentSignals signals;
   signals.keep();
   for (int starts = 1;; ++starts) {
-    if (!task.run_folder.empty() && !is_used_by_another(task))
-      put_postmortem_aside(task.run_folder);
+    if (run.may_be_written()) put_postmortem_aside(task.run_folder);
     double explained_s = 0;
     bool never_started = false;
     LaunchDeadline start(launch, task, timeout_s);
@@ -201,8 +196,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
                                      "not pass data");
       }
       if (never_started) return true;
-      if (task.run_folder.empty() || !read_postmortem(task.run_folder))
-        return false;
+      if (!own_postmortem(run, task)) return false;
       if (explained_s == 0) explained_s = now_s();
       return now_s() - explained_s > kTimeAfterPostmortem_s;
     };
@@ -219,20 +213,23 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
     // signal; and mpirun calls its own end by the second request an error.
     const bool by_signal = code > kSignalBase && code < kSignalBase + 32;
     if ((stop_before && by_signal) ||
-        (signals.ends_at_once() && is_launchers_own(code, task))) {
+        (signals.ends_at_once() && is_launchers_own(code, run, task))) {
       log_warning(
           "[launch] stopped on request while the ranks were starting or "
           "ending");
-      record_stop(task, "stopped while the ranks were starting or ending");
+      record_stop(run, task, "stopped while the ranks were starting or ending");
       return static_cast<int>(ExitCode::kRequeue);
     }
     if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;
-    auto note = read_postmortem(task.run_folder);
+    auto note = own_postmortem(run, task);
     if (!note && !RestartPolicy::is_explained(code))
-      note = launcher_note(launch.alone ? "the process" : "mpirun", code, task);
-    if (note) renew_prometheus_file(task.run_folder);
+      note = launcher_note(launch.alone ? "the process" : "mpirun", code, run,
+                           task);
+    const OwnRun::Stamp taken = run.has_begun() ? run.stamp() : std::nullopt;
+    if (note && taken) renew_prometheus_file(task.run_folder);
     const int reported = note ? note->exit_code : code;
-    const std::string checkpoint = last_checkpoint(task.run_folder);
+    const std::string checkpoint =
+        taken ? last_checkpoint(task.run_folder) : std::string();
     const bool again = !stop_before && policy.again(code, checkpoint);
     // Daemons on other hosts are killed seconds after the ranks ended and still
     // write; what people should read comes last.
@@ -249,11 +246,14 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
         " (" + std::to_string(policy.left()) + " restarts left)" +
         (pause_s > 0 ? " in " + fixed(pause_s, 0) + " s" : "") +
         (note ? ": " + note->sentence : std::string()));
-    if (signals.stop_within(pause_s) || stop_file_exists(task)) {
-      say_stopped_between_starts(task);
+    if (signals.stop_within(pause_s) || run.stop_is_requested()) {
+      log_warning(
+          "[launch] a stop was requested between two starts of the ranks: none "
+          "follows");
+      record_stop(run, task, "stopped between two starts");
       return static_cast<int>(ExitCode::kRequeue);
     }
-    prepare_restart(whole, starts);
+    prepare_restart(whole, starts, run, taken);
     auto next = on_hosts_left(whole, task, timeout_s, signals);
     if (!next) return reported;
     launch = std::move(*next);

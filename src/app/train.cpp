@@ -114,6 +114,7 @@ int run(const Options& options, Invocation& invocation) {
       .dry_run = options.launch.dry_run,
       .run_folder = run_folder_of(config),
       .resume_command = resume_command(invocation, 1),
+      .resumes = resume != Resume::kNo,
       .restarts = static_cast<int>(config.launch.restarts),
       .min_hosts = static_cast<int>(config.launch.min_hosts),
       .accumulate = config.train.accumulate,

@@ -60,6 +60,27 @@ wait_for_step "$run" 6; kill -SEGV "$(pgrep -P $job)"
 wait $job; rc=$?
 check "one rank that crashed starts again and trains to the end (exit $rc)" [ "$rc/$(grep -c '"event":"restart"' "$run/metrics.jsonl")" = 0/1 ]
 
+# A start that dies before it has looked at the folder says nothing of the run in it: the next one is refused as it would have been.
+killed_at_once() {  # RUN [OPTION...]: its only rank, of the first start; the exit code in rc
+  local run=$1 job; shift
+  "$program" train "$small" "${quick[@]:2}" --out "$run" "$@" >"$run.log" 2>&1 & job=$!
+  for _ in $(seq 3000); do pkill -9 -P $job && break; sleep 0.01; done
+  wait $job; rc=$?
+}
+cp -r "$run" "$scratch/older" && rm "$scratch/older/.lock"
+cp -r "$scratch/older" "$scratch/kept"
+killed_at_once "$scratch/older" --set train.max_steps=60
+check "a finished run is not gone on with by a restart (exit $rc)" [ "$rc $(grep -c 'holds a run already' "$scratch/older.log") $(grep -c 'resume with' "$scratch/older.log")" = "4 1 0" ]
+rm -f "$scratch/older/.lock"
+check "and is as it was" diff -r "$scratch/older" "$scratch/kept"
+# A STOP file from before asked an earlier start.
+mkdir "$scratch/asked"; touch "$scratch/asked/STOP"
+killed_at_once "$scratch/asked" --set train.max_steps=4
+check "an old STOP file stops no restart (exit $rc)" [ "$rc $(grep -c 'starting the ranks again from the beginning' "$scratch/asked.log")" = "0 1" ]
+touch "$scratch/asked/STOP"
+killed_at_once "$scratch/asked" --resume auto --set train.max_steps=8
+check "nor where a run goes on (exit $rc)" [ "$rc $(grep -c '"event":"restart"' "$scratch/asked/metrics.jsonl")" = "0 1" ]
+
 # Before the ranks listen to signals: the mpirun that starts them is there (not the one that was asked for its version, before which
 # nothing was begun), MPI and LibTorch are still to come.
 "$program" train "$small" "${quick[@]}" --out "$scratch/early" >"$scratch/early.log" 2>&1 & job=$!

@@ -19,6 +19,7 @@ struct ParentTask {
   bool dry_run = false;  // print the command and stop
   std::filesystem::path run_folder;
   std::string resume_command;
+  bool resumes = false;  // --resume: a run that the folder holds is meant
   int restarts = 0;
   int min_hosts = 1;       // launch.min_hosts
   int64_t accumulate = 1;  // train.accumulate

@@ -87,7 +87,7 @@ void flatten(const std::string& file, const YAML::Node& node,
       flatten(file, entry.second, key + ".", into);
       continue;
     }
-    YamlValue value{place, entry.second.IsSequence(), {}};
+    YamlValue value{place, entry.second.IsSequence(), {}, into.size()};
     if (value.is_list) {
       for (const auto& item : entry.second) {
         if (!item.IsScalar())

@@ -42,7 +42,8 @@ double rate(const std::string& key, const YamlValue& value,
   std::string unit(rest, end);
   unit.erase(0, unit.find_first_not_of(' '));
   for (const auto& known : units)
-    if (unit == known.name) return number * known.factor;
+    if (unit == known.name && std::isfinite(number * known.factor))
+      return number * known.factor;
   std::string names;
   for (const auto& known : units)
     names += (names.empty() ? "" : " or ") + std::string(known.name);
@@ -129,6 +130,7 @@ NodeThresholds read_acceptance(const std::filesystem::path& path,
                                const std::string& host) {
   std::map<std::string, NodeThresholds> types;
   std::string fitting = type;
+  size_t first = 0;  // of the hosts that fit, by their place in the file
   for (const auto& [name, value] : read_strict_yaml_file(path)) {
     const auto dot = name.find('.');
     const std::string key =
@@ -143,9 +145,15 @@ NodeThresholds read_acceptance(const std::filesystem::path& path,
       continue;
     }
     thresholds.names_hosts = true;
-    for (const auto& pattern : value.items)
-      if (fitting.empty() && fnmatch(pattern.c_str(), host.c_str(), 0) == 0)
-        fitting = thresholds.type;
+    const bool fits =
+        std::ranges::any_of(value.items, [&](const std::string& pattern) {
+          return fnmatch(pattern.c_str(), host.c_str(), 0) == 0;
+        });
+    if (!type.empty() || !fits) continue;
+    if (fitting.empty() || value.number < first) {
+      fitting = thresholds.type;
+      first = value.number;
+    }
   }
   if (types.empty())
     throw ConfigError("[doctor] " + path.string() +

@@ -50,9 +50,19 @@ TEST_CASE("a node's thresholds are those of the type whose hosts fit") {
   CHECK_FALSE(gpu.images_per_s);
   CHECK(thresholds_of(kTwoTypes, "gpu3", "cpu").type == "cpu");
   CHECK(thresholds_of("any: {read: 1 MB/s}", "x").type == "any");
+  // The first of the file, whatever their names; a flow has no lines.
+  for (const char* file :
+       {"z_special:\n  hosts: ['c*']\n  read: 1 MB/s\n"
+        "default:\n  hosts: ['*']\n  read: 9 GB/s\n",
+        "{z_special: {hosts: ['c*'], read: 1 MB/s}, default: {hosts: ['*'], "
+        "read: 9 GB/s}}"}) {
+    CHECK(thresholds_of(file, "c17").type == "z_special");
+    CHECK(thresholds_of(file, "x").type == "default");
+  }
 }
 
 TEST_CASE("a site file of thresholds is refused with its line") {
+  CHECK(refused("cpu:\n  read: 1e308 GB/s\n", "'read' = '1e308 GB/s'"));
   CHECK(refused("cpu:\n  step: 20\n",
                 "site.yaml:2: 'step' = '20' has no unit. Hint: images/s "
                 "behind the number"));

@@ -16,6 +16,7 @@ struct YamlValue {
   std::string place;
   bool is_list = false;
   std::vector<std::string> items;  // one for a scalar; empty text for null
+  size_t number = 0;               // of the keys before it
 };
 
 // By dotted key. ConfigError names `origin` and the line.

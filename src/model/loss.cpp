@@ -80,7 +80,8 @@ LossWeights loss_weights(LossWeighting kind, const Manifest& manifest,
   for (size_t k = 0; k < findings; ++k) {
     const auto [positives, negatives] = count(manifest, split, k);
     const double entries = positives + negatives;
-    if (entries == 0 || (kind == LossWeighting::kPosWeight && positives == 0)) {
+    // With softened labels all images would push its probability one way.
+    if (positives == 0 || negatives == 0) {
       weights.positive[k] = weights.negative[k] = 0;
     } else if (kind == LossWeighting::kPosWeight) {
       weights.positive[k] = negatives / positives;

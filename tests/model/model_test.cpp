@@ -250,11 +250,11 @@ TEST_CASE(
   CHECK(w.positive == std::vector<double>{1, 1, 1, 1});
   CHECK(w.negative == std::vector<double>{1, 1, 1, 1});
   w = loss_weights(LossWeighting::kBalanced, m, split);
-  CHECK(w.positive == std::vector<double>{1, 0, 0, 0.5});
-  CHECK(w.negative == std::vector<double>{0, 1, 0, 0.5});
+  CHECK(w.positive == std::vector<double>{0, 0, 0, 0.5});
+  CHECK(w.negative == std::vector<double>{0, 0, 0, 0.5});
   w = loss_weights(LossWeighting::kPosWeight, m, split);
   CHECK(w.positive == std::vector<double>{0, 0, 0, 1});
-  CHECK(w.negative == std::vector<double>{0, 1, 0, 1});
+  CHECK(w.negative == std::vector<double>{0, 0, 0, 1});
 
   // pos_weight: the loss is that of the fourth finding alone.
   const at::Tensor z = at::zeros({2, 4}, at::kDouble);

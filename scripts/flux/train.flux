@@ -67,6 +67,6 @@ script=$run/job.flux
 if CHEXNET_SUBMISSION=$((restarts + 1)) flux --parent batch "$script"; then
   echo "exit $code at checkpoint $place: submitted again, $((restarts + 1)) of $max_requeues"
 else
-  echo "exit $code at checkpoint $place: flux refused another start; by hand: flux batch $script" >&2
+  echo "exit $code at checkpoint $place: flux refused another start; by hand: CHEXNET_SUBMISSION=$((restarts + 1)) flux batch $script" >&2
 fi
 exit "$code"

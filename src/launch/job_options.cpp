@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "chexnet/launch/batch_system.hpp"
@@ -181,7 +182,8 @@ std::string directive_lines(const JobRequest& request) {
     case Scheduler::kPbs:
       prefix = "#PBS";
       options = pbs_options(request);
-      if (!request.points.empty())
+      // qsub takes no array of one.
+      if (request.points.size() > 1)
         options.push_back("-J 0-" + std::to_string(request.points.size() - 1));
       lines = pbs_lines(request);
       break;
@@ -202,10 +204,17 @@ std::string directive_lines(const JobRequest& request) {
 }
 
 QsubOptions qsub_options(const JobRequest& request) {
+  constexpr std::string_view kDirective = "#PBS";
   std::string given;
   for (const auto& option : pbs_options(request)) given += option + " ";
-  for (const auto& line : pbs_lines(request))
-    given += (line.starts_with("#PBS ") ? line.substr(5) : line) + " ";
+  for (const auto& line : pbs_lines(request)) {
+    const bool is_directive = line.starts_with(kDirective) &&
+                              line.find_first_of(" \t") == kDirective.size();
+    if (is_directive)
+      given += line.substr(kDirective.size() + 1) + " ";
+    else if (!line.starts_with('#'))  // a comment
+      given += line + " ";
+  }
   std::vector<std::string> words = words_of(given);
   const auto is_variables = [](const std::string& word) {
     return word.starts_with("-v");

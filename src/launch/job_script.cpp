@@ -33,12 +33,14 @@ std::string shell_words(const std::vector<std::string>& words) {
 
 // The task's number where the job is an array; a resubmitted task of PBS is a
 // job of its own.
-std::string task_index(Scheduler scheduler) {
-  switch (scheduler) {
+std::string task_index(const JobRequest& request) {
+  switch (request.scheduler) {
     case Scheduler::kSlurm:
       return "${SLURM_ARRAY_TASK_ID:-}";
     case Scheduler::kPbs:
-      return "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
+      return request.points.size() == 1
+                 ? "0"
+                 : "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
     case Scheduler::kLsf:
       return "${LSB_JOBINDEX:-}";
     case Scheduler::kFlux:
@@ -50,7 +52,7 @@ std::string task_index(Scheduler scheduler) {
 // Of a sweep: each task takes its own folder and assignments.
 std::string task_lines(const JobRequest& request) {
   if (request.points.empty()) return "";
-  const std::string index = task_index(request.scheduler);
+  const std::string index = task_index(request);
   const size_t first = request.scheduler == Scheduler::kLsf ? 1 : 0;
   std::string text = "case " + index + " in\n";
   for (size_t i = 0; i < request.points.size(); ++i) {
@@ -223,6 +225,13 @@ void agree_on_ranks(const LaunchConfig& launch, JobRequest& request) {
   refuse_more_than_a_job(ranks_per_node(request), request.cpus_per_rank,
                          "cores on each host", "ranks x cores per rank",
                          "--ranks-per-node or --cpus-per-rank");
+  if (launch.device != DeviceKind::kCpu && request.gpus_per_node > 0 &&
+      ranks_per_node(request) > request.gpus_per_node)
+    throw ConfigError(
+        "[submit] " + number(ranks_per_node(request)) + " ranks would share " +
+        number(request.gpus_per_node) +
+        " GPUs on each host. Hint: a rank for each GPU: leave out "
+        "--ranks-per-node");
 
   const auto refuse = [&](const std::string& key, int value) {
     throw ConfigError(

@@ -129,6 +129,17 @@ TEST_CASE("job scripts say what was asked for") {
         "#PBS -J 0-1\n", "#PBS -A chest\n", "cd \"${PBS_O_WORKDIR:-.}\"",
         "1) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;"})
     CHECK(has(pbs, part));
+  // An array of one is none; what a site comments out stays so in both heads.
+  request.points = sweep_points({"train.lr=1"}, 0, "runs/s");
+  request.lines = {"## see wiki", "##PBS -l software=foo", "#PBS\t-l a=b"};
+  const std::string single = job_script(request);
+  for (const char* part : {"\n## see wiki\n", "\n#PBS\t-l a=b\n",
+                           "case 0 in\n  0) run=", " -l a=b)\n"})
+    CHECK(has(single, part));
+  for (const char* part : {"#PBS -J", "wiki -l", "software=foo)", "'##"})
+    CHECK_FALSE(has(single, part));
+  request.lines = {};
+  request.points = sweep_points({"train.lr=1,2"}, 0, "runs/s");
   // A number alone is minutes, though PBS itself takes it for seconds.
   for (const auto& [time, walltime] :
        {std::pair{"90", "01:30:00"}, std::pair{"1-0", "24:00:00"},
@@ -247,6 +258,19 @@ TEST_CASE("a job has the ranks that its config says, or is refused") {
       error_of<ConfigError>([&] { agree_on_ranks(launch, request); });
   CHECK(error.empty() == (row.settled > 0));
   if (error.empty()) CHECK(request.ranks_per_node == row.settled);
+}
+
+TEST_CASE("ranks of a job do not share GPUs") {
+  JobRequest request;
+  request.gpus_per_node = 2;
+  request.ranks_per_node = 4;
+  LaunchConfig launch;
+  const auto error = [&] {
+    return error_of<ConfigError>([&] { agree_on_ranks(launch, request); });
+  };
+  CHECK(has(error(), "4 ranks would share 2 GPUs"));
+  launch.device = DeviceKind::kCpu;  // the GPUs are not for them
+  CHECK(error().empty());
 }
 
 TEST_CASE("a job of more ranks or cores than any machine has is refused") {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "chexnet/launch/job_script.hpp"
+#include "chexnet/launch/kubernetes.hpp"
 
 namespace chexnet {
 
@@ -19,6 +20,7 @@ using Submitted =
 void hand_over(const JobRequest& request, const std::string& script,
                const Submitted& submitted);
 
-void hand_over_to_kubernetes(const std::string& manifest);
+// By kubectl: the configs first, which change nothing where the job is refused.
+void hand_over_to_kubernetes(const KubernetesManifest& manifest);
 
 }  // namespace chexnet

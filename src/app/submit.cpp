@@ -155,14 +155,17 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
   request.arguments = options.files;
   for (const auto& assignment : options.set)
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
-  if (options.out.empty() && is_s3(config.run.dir))
+  const bool is_stored = options.out.empty() && is_s3(config.run.dir);
+  if (is_stored && !options.kubernetes)
     throw ConfigError("[submit] run.dir " + config.run.dir +
                       " is in an object store, and a job's script and output "
                       "need a folder. Hint: --out FOLDER for a run there; a "
                       "script of your own may start `chexnet-train train "
                       "--out s3://… --resume auto`");
-  request.run_folder =
-      options.out.empty() ? run_folder_of(config).string() : options.out;
+  request.run_folder = options.out;
+  if (options.out.empty())
+    request.run_folder =
+        is_stored ? config.run.dir : run_folder_of(config).string();
   if (!options.sweep.empty() || options.seeds > 0)
     request.points =
         sweep_points(options.sweep, options.seeds, request.run_folder);
@@ -238,8 +241,9 @@ void show_paths(const SubmitOptions& options,
   request.mounts = with_mounts_of(paths, here, request.mounts);
 }
 
-std::string manifest(const SubmitOptions& options, const JobRequest& request,
-                     const std::vector<Config>& configs) {
+KubernetesManifest manifest(const SubmitOptions& options,
+                            const JobRequest& request,
+                            const std::vector<Config>& configs) {
   KubernetesRequest objects;
   objects.job = request;
   if (!options.time.empty()) objects.time_s = limit_s(options.time);
@@ -292,9 +296,10 @@ int run(const SubmitOptions& options, Invocation& invocation) {
   request.variables = set_variables(variables);
   if (!options.kubernetes && !request.container.empty())
     show_paths(options, configs, request);
-  const std::string script = options.kubernetes
-                                 ? manifest(options, request, configs)
-                                 : job_script(request);
+  std::optional<KubernetesManifest> objects;
+  if (options.kubernetes) objects = manifest(options, request, configs);
+  const std::string script =
+      objects ? objects->config_map + objects->jobs : job_script(request);
   say_cores(request);
   if (options.kubernetes) warn_of_absent_keys(configs.front());
   look_for_paths(options, config);
@@ -302,8 +307,8 @@ int run(const SubmitOptions& options, Invocation& invocation) {
     std::cout << script << std::flush;
     return 0;
   }
-  if (options.kubernetes)
-    hand_over_to_kubernetes(script);
+  if (objects)
+    hand_over_to_kubernetes(*objects);
   else
     hand_over(request, script,
               [&](const std::string& run_folder, const std::string& job) {

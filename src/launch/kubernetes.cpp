@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
 #include "job_options.hpp"
@@ -49,16 +50,23 @@ std::string indented(const std::string& text, int spaces) {
   return out;
 }
 
-std::string config_map(const KubernetesRequest& request,
-                       const std::string& name) {
-  std::string text =
-      "# Written by `chexnet-train submit --kubernetes`: kubectl create -f "
-      "FILE\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " +
-      name + "\n  labels: {app.kubernetes.io/name: chexnet-train}\ndata:\n";
+std::string config_data(const KubernetesRequest& request) {
+  std::string text;
   for (size_t i = 0; i < request.configs.size(); ++i)
     text += "  " + std::to_string(i) + ".yaml: |\n" +
             indented(request.configs[i], 4);
   return text;
+}
+
+std::string config_map(const std::string& name, const std::string& data) {
+  return "# Written by `chexnet-train submit --kubernetes`: kubectl create -f "
+         "FILE. The ConfigMap is named after what it\n# holds: of one that is "
+         "there already kubectl says so, and creates the rest.\n"
+         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " +
+         name +
+         "\n  labels: {app.kubernetes.io/name: chexnet-train}\n"
+         "immutable: true\ndata:\n" +
+         data;
 }
 
 // Kueue admits a job by the label of its queue.
@@ -214,24 +222,30 @@ void check(const KubernetesRequest& request) {
 
 }  // namespace
 
-std::string kubernetes_manifest(const KubernetesRequest& request) {
+KubernetesManifest kubernetes_manifest(const KubernetesRequest& request) {
   check(request);
   const std::string name = object_name(request.job.name);
-  const std::string configs = name + "-config";
+  const std::string data = config_data(request);
+  // A job of the same name that is submitted anew must not find the configs of
+  // the one before: nobody deletes these with it.
+  constexpr size_t kDigits = 10;
+  const std::string configs =
+      name + "-config-" + sha256_hex(data).substr(0, kDigits);
   TemplateValues values = values_of(request, configs);
-  std::string text = config_map(request, configs);
+  KubernetesManifest manifest{config_map(configs, data), ""};
   if (request.job.nodes == 1) {
     values.texts["NAME"] = name;
-    return text + filled(kKubernetesJobTemplate, values);
+    manifest.jobs = filled(kKubernetesJobTemplate, values);
+    return manifest;
   }
   for (size_t i = 0; i < request.configs.size(); ++i) {
     const std::string index = std::to_string(i);
     values.texts["INDEX"] = index;
     values.texts["NAME"] =
         request.configs.size() > 1 ? name + "-" + index : name;
-    text += filled(kKubernetesMpiJobTemplate, values);
+    manifest.jobs += filled(kKubernetesMpiJobTemplate, values);
   }
-  return text;
+  return manifest;
 }
 
 }  // namespace chexnet

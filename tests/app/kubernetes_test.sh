@@ -20,8 +20,9 @@ pod = spec['template']['spec'] if 'template' in spec else None
 run = yaml.safe_load(list(config['data'].values())[-1])['run']
 assert $1, $1"; }
 
+configs() { python3 -c "import yaml; print(next(yaml.safe_load_all(open('$scratch/out.yaml')))['metadata']['name'].rpartition('-')[2], end='')"; }
 submit --gpus-per-node 2 --out /runs/one --max-requeues 7 --set launch.stop_margin_s=200 >"$scratch/out.yaml" || exit 1
-check "one host: an indexed Job" [ "$(tests/app/check_manifest.py "$scratch/out.yaml" | tr '\n' ' ')" = "ConfigMap chest-1-config Job chest-1 " ]
+check "one host: an indexed Job" [ "$(tests/app/check_manifest.py "$scratch/out.yaml" | tr '\n' ' ')" = "ConfigMap chest-1-config-$(configs) Job chest-1 " ]
 check "75 starts another pod, so many times" asked "spec['backoffLimit'] == 7 and spec['podFailurePolicy']['rules'][1] == {'action': 'Count', 'onExitCodes': {'containerName': 'train', 'operator': 'In', 'values': [75]}}"
 check "any other code ends the job" asked "spec['podFailurePolicy']['rules'][2] == {'action': 'FailJob', 'onExitCodes': {'containerName': 'train', 'operator': 'NotIn', 'values': [75]}}"
 check "a moved pod is no failure" asked "spec['podFailurePolicy']['rules'][0]['action'] == 'Ignore'"
@@ -47,10 +48,26 @@ submit --nodes 2 --set train.batch=12 --seeds 2 --out /runs/three >"$scratch/out
 check "a sweep over several hosts: an MPIJob for each run" [ "$(tests/app/check_manifest.py "$scratch/out.yaml" | tail -n 2 | tr '\n' ' ')" = "MPIJob chest-1-0 MPIJob chest-1-1 " ]
 
 mkdir "$scratch/bin"
-printf '#!/bin/sh\n[ "$1 $2" = "create -f" ] && cp "$3" %s/created && echo job.batch/chest-1 created\n' "$scratch" >"$scratch/bin/kubectl"
+# Of a name that is there already create says so.
+cat >"$scratch/bin/kubectl" <<KUBECTL
+#!/bin/sh
+case "\$1 \$2 \$3" in
+  "apply --server-side -f") cp "\$4" $scratch/applied && echo configmap/x serverside-applied ;;
+  "create -f "*) cp "\$3" $scratch/created && if [ -e $scratch/job ]; then echo "Error: jobs.batch already exists" >&2; exit 1; else touch $scratch/job; echo job.batch/chest-1 created; fi ;;
+  *) exit 1 ;;
+esac
+KUBECTL
 chmod +x "$scratch/bin/kubectl"
 PATH=$scratch/bin:$PATH "$program" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one >"$scratch/out.txt" 2>/dev/null
-check "without --dry-run kubectl gets it" bash -c "grep -qx 'job.batch/chest-1 created' '$scratch/out.txt' && tests/app/check_manifest.py '$scratch/created' >/dev/null"
+check "without --dry-run kubectl gets it" bash -c "grep -qx 'job.batch/chest-1 created' '$scratch/out.txt' && cat '$scratch/applied' '$scratch/created' >'$scratch/both' && tests/app/check_manifest.py '$scratch/both' >/dev/null"
+name_of() { python3 -c "import yaml; print(next(yaml.safe_load_all(open('$scratch/applied')))['metadata']['name'])"; }
+first=$(name_of)
+rm "$scratch/job"  # as `kubectl delete job` does: the ConfigMap stays
+PATH=$scratch/bin:$PATH "$program" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one --set train.lr=0.5 >"$scratch/out.txt" 2>/dev/null
+check "another config is another ConfigMap, which the job reads" bash -c "[ '$(name_of)' != '$first' ] && grep -q 'name: $(name_of)}' '$scratch/created'"
+PATH=$scratch/bin:$PATH "$program" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --out /runs/one >"$scratch/out.txt" 2>"$scratch/err.txt"; rc=$?
+check "a job that is there is not replaced, and it is told" [ "$rc $(grep -c 'refused the job' "$scratch/err.txt") $(grep -c serverside-applied "$scratch/out.txt")" = "5 1 1" ]
+check "a run folder in an object store needs no --out" "$program" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --set run.dir=s3://bucket/one --dry-run
 
 refused 2 "is in none of the pod's volumes" submit --kubernetes "$small" --site "$scratch/site.yaml" --out /runs/one --dry-run
 refused 2 "runs/run is in none of the pod's volumes" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --dry-run

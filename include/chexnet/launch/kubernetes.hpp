@@ -21,8 +21,12 @@ struct KubernetesRequest {
   std::optional<double> time_s;      // all restarts together
 };
 
-// YAML documents for `kubectl create -f`. ConfigError where something is
-// missing or is not what Kubernetes takes.
-std::string kubernetes_manifest(const KubernetesRequest& request);
+// YAML documents: of a ConfigMap that is named after what it holds, and so may
+// be there already, and behind it those of the jobs that read it.
+struct KubernetesManifest {
+  std::string config_map, jobs;
+};
+// ConfigError where something is missing or is not what Kubernetes takes.
+KubernetesManifest kubernetes_manifest(const KubernetesRequest& request);
 
 }  // namespace chexnet

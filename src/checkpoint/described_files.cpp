@@ -80,7 +80,9 @@ void refused(const fs::path& path, const std::error_code& error,
   if (may_pass(error.value()))
     throw OutageError(text +
                       "the storage does not answer; start again when it does");
-  throw CheckpointError(text + hint);
+  const bool is_full = error.value() == ENOSPC || error.value() == EDQUOT;
+  throw CheckpointError(text +
+                        (is_full ? write_hint(error.value(), "--out") : hint));
 }
 
 bool is_there(const fs::path& path) {

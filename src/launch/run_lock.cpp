@@ -19,6 +19,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/write_hint.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -103,10 +104,12 @@ void RunLock::take(double timeout_s) {
   do {
     if (fd_ >= 0) ::close(fd_);
     fd_ = open_lock_file(path);
-    if (fd_ < 0)
-      throw CheckpointError(
-          "[launch] " + path.string() + ": " + std::strerror(errno) +
-          ". Hint: the run folder is not writable: choose another with --out");
+    if (fd_ < 0) {
+      const int problem = errno;
+      throw CheckpointError("[launch] " + path.string() + ": " +
+                            std::strerror(problem) +
+                            ". Hint: " + write_hint(problem, "--out"));
+    }
     error = lock(fd_, timeout_s);
   } while (error == 0 && !has_name(fd_, path));
   if (error != 0) {

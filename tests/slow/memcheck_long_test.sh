@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Twenty steps, and a prediction, under valgrind's memcheck (scripts/robustness/memcheck): nothing leaked, no wrong access of ours. And
-# a leak that is planted is found. About 15 minutes. The figures are in docs/robustness.md.
+# Twenty steps on one rank and on two, and a prediction, under valgrind's memcheck (scripts/robustness/memcheck): nothing leaked, no wrong access of ours. And
+# a leak that is planted is found. About 45 minutes. The figures are in docs/robustness.md.
 source tests/lib.sh
 command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed (scripts/setup --dev)"; exit 77; }
 memcheck() { "$source_folder/scripts/robustness/memcheck" --folder "$scratch" "$@"; }
 for command in train predict; do check "$command" memcheck --program "$program" --command $command; done
+check "two ranks" memcheck --program "$program" --ranks 2
 
 mkdir "$scratch/planted"
 cat >"$scratch/leaks.cpp" <<'CPP'

@@ -1,9 +1,12 @@
 // Reading a table of predictions, our own or anybody's.
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
+#include <string_view>
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
@@ -21,35 +24,27 @@ namespace {
 
 using Columns = std::vector<size_t>;
 
-// The columns of a header by finding: "prob:Edema" is of Edema, before a plain
-// "edema".
-class ScoreColumns {
- public:
-  explicit ScoreColumns(const std::vector<std::string>& header)
-      : plain_(header) {
-    for (const auto& name : header)
-      named_.push_back(name.starts_with("prob:") || name.starts_with("prob_")
-                           ? name.substr(5)
-                           : "");
-  }
-  std::vector<std::string> findings() const {
-    std::vector<std::string> found;
-    std::ranges::copy_if(named_, std::back_inserter(found),
-                         [](auto& n) { return !n.empty(); });
-    return found;
-  }
-  std::optional<size_t> of(const std::string& finding) const {
-    const auto named = find_finding(named_, finding);
-    return named ? named : find_finding(plain_, finding);
-  }
+// What follows one of `prefixes` in the name of a column: [column], ""
+// elsewhere.
+std::vector<std::string> findings_after(
+    const std::vector<std::string>& header,
+    std::initializer_list<std::string_view> prefixes) {
+  std::vector<std::string> findings(header.size());
+  for (size_t c = 0; c < header.size(); ++c)
+    for (const auto prefix : prefixes)
+      if (header[c].starts_with(prefix))
+        findings[c] = header[c].substr(prefix.size());
+  return findings;
+}
 
- private:
-  std::vector<std::string> named_, plain_;  // [column]
-};
+std::vector<std::string> not_empty(std::vector<std::string> names) {
+  std::erase(names, "");
+  return names;
+}
 
-// Reads one table, row by row. A column of the table is of one finding, by
-// ScoreColumns; labels come from the table itself, or from a manifest by the
-// image's name.
+// Reads one table, row by row. Labels come from the table itself, or from a
+// manifest by the image's name. A column that counts is there once; others
+// may be there as often as they like.
 class TableReader {
  public:
   TableReader(const std::string& path, const std::string& text,
@@ -86,10 +81,31 @@ class TableReader {
                               ". Hint: " + shortened(hint, kLongestError / 4)));
   }
 
-  // header_.size() when there is none.
-  size_t column(const std::string& name) const {
-    return static_cast<size_t>(std::ranges::find(header_, name) -
-                               header_.begin());
+  // The one column that has one of `names`: of two nobody can tell which
+  // counts.
+  std::optional<size_t> column(
+      std::initializer_list<std::string_view> names) const {
+    std::optional<size_t> found;
+    for (size_t c = 0; c < header_.size(); ++c) {
+      if (std::ranges::find(names, header_[c]) == names.end()) continue;
+      if (found) fail_doubled(header_[*found], header_[c]);
+      found = c;
+    }
+    return found;
+  }
+
+  [[noreturn]] void fail_doubled(const std::string& a,
+                                 const std::string& b) const {
+    const std::string what =
+        a == b ? "column '" + a + "' is in the header twice"
+               : "columns '" + a + "' and '" + b + "' are both in the header";
+    fail(what, "nobody can tell which one counts: rename or remove one");
+  }
+
+  void refuse_doubled_findings(const std::vector<std::string>& names,
+                               const std::string& of_what) const {
+    if (const auto doubled = doubled_finding(names); !doubled.empty())
+      fail("finding " + doubled, "each finding has one column of " + of_what);
   }
 
   void read_header() {
@@ -101,29 +117,30 @@ class TableReader {
                " columns, more than " + std::to_string(kMostColumns),
            "is this a table of probabilities?");
     for (const auto f : fields_) header_.emplace_back(trimmed(f));
-    for (const char* name : {"image", "Image Index", "Path"})
-      if (column(name) < header_.size()) image_ = column(name);
-    reason_ = column("reason");
+    image_ = column({"image", "Image Index", "Path"}).value_or(0);
+    reason_ = column({"reason"});
   }
 
   void find_columns() {
-    const ScoreColumns columns(header_);
-    if (const auto doubled = doubled_finding(columns.findings());
-        !doubled.empty())
-      fail("finding " + doubled, "each finding has one column");
-    if (manifest_ == nullptr && columns.findings().empty())
+    const auto probabilities = findings_after(header_, {"prob:", "prob_"});
+    const auto own = not_empty(probabilities);
+    refuse_doubled_findings(own, "probabilities");
+    refuse_doubled_findings(not_empty(findings_after(header_, {"label:"})),
+                            "labels");
+    if (manifest_ == nullptr && own.empty())
       fail("no column 'prob:<finding>'",
            "give --manifest for a table of another form");
-    const auto wanted =
-        manifest_ == nullptr ? columns.findings() : manifest_->findings;
+    const auto& wanted = manifest_ == nullptr ? own : manifest_->findings;
     for (size_t k = 0; k < wanted.size(); ++k) {
-      const auto at = columns.of(wanted[k]);
+      const auto at = score_column(wanted[k], probabilities);
       if (!at) continue;
       scores_.push_back(*at);
       out_.findings.push_back(wanted[k]);
       manifest_columns_.push_back(k);
-      labels_.push_back(manifest_ == nullptr ? label_column(wanted[k])
-                                             : column("label:" + wanted[k]));
+      labels_.push_back(column({"label:" + wanted[k]}));
+      if (manifest_ == nullptr && !labels_.back())
+        fail("no column 'label:" + wanted[k] + "'",
+             "give --manifest, the table with the labels");
     }
     if (scores_.empty())
       fail(
@@ -132,12 +149,17 @@ class TableReader {
           "nearest are " + nearest_names(manifest_->findings.front(), header_));
   }
 
-  size_t label_column(const std::string& finding) const {
-    const size_t found = column("label:" + finding);
-    if (found == header_.size())
-      fail("no column 'label:" + finding + "'",
-           "give --manifest, the table with the labels");
-    return found;
+  // "prob:Edema" is of Edema, before a plain "edema".
+  std::optional<size_t> score_column(
+      const std::string& finding,
+      const std::vector<std::string>& probabilities) const {
+    if (const auto named = find_finding(probabilities, finding)) return named;
+    std::vector<std::string> plain;
+    std::ranges::copy_if(header_, std::back_inserter(plain), [&](auto& name) {
+      return same_finding(name, finding);
+    });
+    refuse_doubled_findings(plain, "probabilities");
+    return find_finding(header_, finding);
   }
 
   void read_row() {
@@ -166,9 +188,8 @@ class TableReader {
 
   // Why the present row has no scores.
   std::string reason() const {
-    if (reason_ == header_.size() || trimmed(fields_[reason_]).empty())
-      return kNotScored;
-    return std::string(trimmed(fields_[reason_]));
+    if (!reason_ || trimmed(fields_[*reason_]).empty()) return kNotScored;
+    return std::string(trimmed(fields_[*reason_]));
   }
 
   double number(std::string_view cell) const {
@@ -199,7 +220,7 @@ class TableReader {
     for (size_t i = 0; i < manifest_columns_.size(); ++i) {
       const float wanted = from[manifest_columns_[i]];
       out_.labels.push_back(wanted);
-      if (labels_[i] < header_.size()) compare_with_own(labels_[i], wanted);
+      if (labels_[i]) compare_with_own(*labels_[i], wanted);
     }
   }
 
@@ -212,7 +233,7 @@ class TableReader {
   }
 
   void add_labels_of_row() {
-    for (const size_t c : labels_) out_.labels.push_back(label(c));
+    for (const auto& c : labels_) out_.labels.push_back(label(*c));
   }
 
   // Uncertain is not labeled here: policies are for a table of labels.
@@ -234,10 +255,11 @@ class TableReader {
   CsvReader csv_;
   std::vector<std::string_view> fields_;  // of the present row
   std::vector<std::string> header_;
-  size_t image_ = 0, reason_ = 0;  // columns
-  // Columns, by finding of `out_`; with a manifest the table need not have
-  // labels: header_.size().
-  Columns scores_, labels_;
+  size_t image_ = 0;  // a column, as are those that follow
+  std::optional<size_t> reason_;
+  // By finding of `out_`; with a manifest the table need not have labels.
+  Columns scores_;
+  std::vector<std::optional<size_t>> labels_;
   Columns manifest_columns_;  // findings of the manifest, the same way
   std::map<std::string, int, std::less<>> line_of_;  // [image]
   size_t other_labels_ = 0;                          // than the manifest's

@@ -160,6 +160,12 @@ WORLD_SIZE=2 LOCAL_RANK=0 refused 5 "torchrun" "${T[@]}"
 [ -e /dev/nvidiactl ] || refused 5 "sees no GPU" train "$small" --out "$scratch/gpu" --set launch.device=cuda --ranks 1
 printf 'image,label:A,prob:A\nx,1,0.5\nx,0,0.2\n' >"$scratch/p.csv"
 refused 3 "p.csv:3: the image of this row appears twice, first on line 2" evaluate --predictions "$scratch/p.csv"
+printf 'image,label:A,prob:A\nx,1,0.5\ny,0,0.2\n' >"$scratch/once.csv"
+printf 'image,label:A,label:A,prob:A\nv,1,0,0.5\nw,0,1,0.2\n' >"$scratch/doubled.csv"
+refused 3 "doubled.csv:1: finding 'A' appears twice. Hint: each finding has one column of labels" evaluate --predictions "$scratch/doubled.csv"
+for other in --against --choose-on; do
+  refused 3 "doubled.csv:1: finding 'A' appears twice" evaluate --predictions "$scratch/once.csv" $other "$scratch/doubled.csv"
+done
 refused 2 "one rank has nobody to exchange with. Hint: --ranks 2" bench allreduce
 refused 2 "launch.time_limit: 'soon' is no time" train "$small" --set launch.time_limit=soon --out "$scratch/limit"
 refused 2 "'launch.network' = 'ether' is not known. Hint: auto, ib" train "$small" --set launch.network=ether --out "$scratch/network"

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/philox.hpp"
@@ -179,11 +181,68 @@ TEST_CASE("a table of predictions that does not fit is refused") {
           .find(
               "finding 'pleural effusion' appears twice, also as 'Effusion'") !=
       std::string::npos);
+  CHECK(refused("image,label:A,prob:A,prob_A\nx,1,1,1\n", nullptr)
+            .find("finding 'A' appears twice") != std::string::npos);
   CHECK(refused("image,A\nx,1\n", nullptr).find("--manifest") !=
         std::string::npos);
   CHECK(refused("image,A\nM\xFCller,1\n", &manifest)
             .find("p.csv:2: is not UTF-8") != std::string::npos);
   CHECK(refused("image,A\n", &manifest).find("no rows") != std::string::npos);
+}
+
+TEST_CASE("a column that counts and is there twice is refused") {
+  const ScratchFolder folder;
+  Manifest manifest;
+  manifest.findings = {"Effusion", "Mass"};
+  manifest.images = {"x"};
+  manifest.labels = {1, 0};
+  manifest.rows = {{"x", 0}};
+  const auto refused = [&](const std::string& header, const Manifest* m) {
+    const auto columns = std::ranges::count(header, ',');
+    std::string row = "x";
+    for (int c = 0; c < columns; ++c) row += ",1";
+    return error_of<DataError>([&] {
+      read_predictions(folder.write("p.csv", header + "\n" + row + "\n"), m);
+    });
+  };
+  struct Case {
+    const char *header, *text;
+    bool with_manifest = true;
+  };
+  for (const auto& c : std::initializer_list<Case>{
+           {"image,Effusion,Effusion,Mass",
+            "p.csv:1: finding 'Effusion' appears twice"},
+           {"image,Effusion,effusion",
+            "finding 'effusion' appears twice, also as 'Effusion'"},
+           {"image,Mass,Effusion,Pleural Effusion",
+            "finding 'Pleural Effusion' appears twice, also as 'Effusion'"},
+           {"image,prob:Mass,prob_Mass", "finding 'Mass' appears twice"},
+           {"image,Mass,label:Mass,label:Mass",
+            "finding 'Mass' appears twice. Hint: each finding has one column "
+            "of labels"},
+           {"image,label:Mass,label:Mass,prob:Mass",
+            "finding 'Mass' appears twice. Hint: each finding has one column "
+            "of labels",
+            false},
+           {"image,label:Mass,label:mass,prob:Mass",
+            "finding 'mass' appears twice, also as 'Mass'", false},
+           {"image,Image Index,Mass",
+            "columns 'image' and 'Image Index' are both in the header"},
+           {"Path,image,Mass", "columns 'Path' and 'image' are both"},
+           {"image,Mass,image", "column 'image' is in the header twice"},
+           {"image,Mass,reason,reason",
+            "column 'reason' is in the header twice"}}) {
+    INFO(c.header);
+    CHECK(
+        refused(c.header, c.with_manifest ? &manifest : nullptr).find(c.text) !=
+        std::string::npos);
+  }
+  // What is not asked for may be there twice, and plain columns where others
+  // are of probabilities.
+  for (const char* header :
+       {"image,note,note,Mass", "image,Edema,edema,Mass", "Path,Mass,,",
+        "x,y,y,Mass", "image,Mass,mass,prob:Mass", "Image Index,Mass,Image"})
+    CHECK(refused(header, &manifest).empty());
 }
 
 namespace {

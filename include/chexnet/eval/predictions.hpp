@@ -74,8 +74,8 @@ std::string predictions_csv(const Predictions& predictions);
 // labels of the table that differ from those of the manifest. A row whose
 // probabilities are all blank was not scored. Findings of the manifest that
 // have no column are left out, names meet as in findings.hpp. DataError:
-// unknown image, no finding in common, one with two columns, a value that is no
-// number, no image with a score.
+// unknown image, no finding in common, two columns of images, of reasons or of
+// one finding, a value that is no number, no image with a score.
 Predictions read_predictions(const std::string& path, const Manifest* manifest);
 
 }  // namespace chexnet

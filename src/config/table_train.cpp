@@ -111,7 +111,9 @@ std::vector<ConfigOption> optimizer_options() {
           MEMBER(train.plateau_patience),
           .help =
               "evaluations without a lower loss (by 0.01 %) that count as a "
-              "plateau; PyTorch's ReduceLROnPlateau counts one more",
+              "plateau; those of the warm-up, its end included, are neither "
+              "counted nor compared with; PyTorch's ReduceLROnPlateau counts "
+              "one more",
           .limits = {{1, 1e6}},
       },
       {

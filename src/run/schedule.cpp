@@ -14,6 +14,13 @@
 #include <numbers>
 
 namespace chexnet {
+namespace {
+
+double warmup_images(const TrainConfig& config, uint64_t images) {
+  return config.warmup_epochs * static_cast<double>(images);
+}
+
+}  // namespace
 
 bool Plateau::observe(double loss, const TrainConfig& config) {
   constexpr double kThreshold = 1e-4;
@@ -28,6 +35,14 @@ bool Plateau::observe(double loss, const TrainConfig& config) {
   return true;
 }
 
+bool plateau_observes(const TrainConfig& config, int64_t batch,
+                      uint64_t position, uint64_t images) {
+  assert(batch > 0 && position >= static_cast<uint64_t>(batch));
+  const uint64_t last_step = position - static_cast<uint64_t>(batch);
+  return config.schedule == ScheduleKind::kPlateau &&
+         static_cast<double>(last_step) >= warmup_images(config, images);
+}
+
 double learning_rate(const TrainConfig& config, int64_t batch_size,
                      uint64_t position, uint64_t images,
                      const Plateau& plateau) {
@@ -39,7 +54,7 @@ double learning_rate(const TrainConfig& config, int64_t batch_size,
   if (config.lr_scaling == LrScaling::kSqrt) lr *= std::sqrt(growth);
 
   const auto seen = static_cast<double>(position);
-  const double warmup = config.warmup_epochs * static_cast<double>(images);
+  const double warmup = warmup_images(config, images);
   if (seen < warmup) return lr * std::min(1.0, (seen + batch) / warmup);
 
   const double epochs =

@@ -95,9 +95,10 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   // A score that is not defined says nothing about progress.
   if (!std::isnan(value))
     state_.epochs_without_best = state_.epoch - state_.best_epoch;
-  const bool watches_loss = config.train.schedule == ScheduleKind::kPlateau;
+  const bool observes = plateau_observes(config.train, parts_.decisions.batch,
+                                         state_.position, images_);
   const bool lowered =
-      watches_loss && state_.plateau.observe(result.loss, config.train);
+      observes && state_.plateau.observe(result.loss, config.train);
   state_.evaluation_due = false;
   if (parts_.comm.rank() != 0) return;
 

@@ -69,6 +69,15 @@ check "goes on with nothing changed" train "${lists[@]}" --set data.val_list="$s
 check "and keeps its best" [ "$(grep -c "scored otherwise" "$scratch/log")" = 0 ]
 check "nothing is called nan" [ "$(grep -cw nan "$scratch/log")" = 0 ]
 
+# A plateau is looked for after the warm-up, of 30 images here, which is two steps: no loss before is remembered.
+run=$scratch/plateau
+plateau=(--set train.schedule=plateau --set train.warmup_epochs=0.4 --set eval.splits=[])
+plateau_state() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["plateau"])' "$run/checkpoints/last/state.json"; }
+check "a run within its warm-up" train "${plateau[@]}" --set train.max_steps=1
+check "has no loss to compare with" [ "$(plateau_state)" = "{'bad': 0, 'best': None, 'factor': 1.0}" ]
+check "goes on beyond it" train "${plateau[@]}" --set train.max_steps=3 --resume auto
+check "and has one" grep -q "'best': 0" <<<"$(plateau_state)"
+
 # Early stop: the first evaluation is the best, because nothing changes, not even running statistics; two epochs later it ends.
 run=$scratch/early
 early=(--set train.max_steps=0 --set train.epochs=9 --set train.lr=0 --set model.freeze_backbone=true --set train.early_stop_epochs=2 --set eval.splits=[] --set train.batch=200)

@@ -89,6 +89,24 @@ TEST_CASE("a plateau lowers the rate when the loss stops falling") {
   CHECK(p.observe(NAN, c));
 }
 
+TEST_CASE("a plateau is looked for once a step at the full rate was made") {
+  TrainConfig c;
+  c.schedule = ScheduleKind::kPlateau;
+  const auto observes = [&](uint64_t position) {
+    return plateau_observes(c, 64, position, 640);
+  };
+  CHECK(observes(64));
+  c.warmup_epochs = 2;
+  CHECK_FALSE(observes(640));
+  CHECK_FALSE(observes(1280));  // all steps so far were of the warm-up
+  CHECK(observes(1280 + 64));
+  c.warmup_epochs = 2.05;  // ends within a step, which begins below the rate
+  CHECK_FALSE(observes(1280 + 64));
+  CHECK(observes(1280 + 128));
+  c.schedule = ScheduleKind::kCosine;
+  CHECK_FALSE(observes(6400));
+}
+
 TEST_CASE("steps and epochs are counted in images") {
   TrainConfig c;
   c.epochs = 15;

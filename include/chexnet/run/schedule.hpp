@@ -19,6 +19,13 @@ struct Plateau {
   // Returns true when the factor was lowered.
   bool observe(double loss, const TrainConfig& config);
 };
+// Whether Plateau observes the evaluation after `position` images: under
+// train.schedule plateau, once a step at the full rate was made. What rates of
+// the warm-up reach says nothing about the full one, and no lower factor would
+// act on them. timm's PlateauLRScheduler and fairseq's reduce_lr_on_plateau do
+// the same.
+bool plateau_observes(const TrainConfig& config, int64_t batch,
+                      uint64_t position, uint64_t images);
 
 // lr x scaling(batch) x warm-up x schedule, for the step that follows
 // `position` images of epochs of `images`. Warm-up rises with the images at the

@@ -17,6 +17,7 @@
 #include "chexnet/core/path_inside.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/pack_job.hpp"
 #include "chexnet/machine/affinity.hpp"
 #include "chexnet/run/config_agreement.hpp"

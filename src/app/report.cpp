@@ -11,6 +11,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_summary.hpp"
 #include "chexnet/report/waiting_run.hpp"

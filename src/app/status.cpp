@@ -11,6 +11,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/report/followed_run.hpp"
 #include "chexnet/report/openmetrics.hpp"
 #include "chexnet/report/run_comparison.hpp"

@@ -17,13 +17,13 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/run/job_clock.hpp"
 #include "chexnet/run/run_folder.hpp"
-#include "chexnet/storage/store.hpp"
 #include "chexnet/train/trainer.hpp"
 
 namespace chexnet {

@@ -4,6 +4,7 @@
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_parts.hpp"
 
 namespace chexnet {
 
@@ -59,7 +60,7 @@ std::string object_store_problem(const std::string& path) {
 }
 
 std::string other_store_problem(const std::string& path) {
-  if (!has_scheme(path) || path.starts_with("s3://")) return {};
+  if (!has_scheme(path) || is_s3(path)) return {};
   return "'" + path +
          "' is in an object store that is not known. Hint: s3://bucket/prefix, "
          "or a file system";

@@ -8,6 +8,7 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/storage/tar.hpp"
 #include "chexnet/storage/tfrecord.hpp"
 

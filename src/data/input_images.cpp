@@ -15,6 +15,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/table_text.hpp"
 #include "found_images.hpp"
 

@@ -21,6 +21,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/staged_copy.hpp"
 
 namespace chexnet {

@@ -6,6 +6,7 @@
 
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/temporary_folder.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/storage/stores.hpp"
 

@@ -7,6 +7,7 @@
 
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
 
 namespace chexnet {
 namespace {
@@ -164,7 +165,7 @@ std::string info_text(const Runs& runs) {
 }  // namespace
 
 std::string folder_label(const fs::path& run_folder) {
-  if (run_folder.string().starts_with("s3://")) return run_folder.string();
+  if (is_s3(run_folder.string())) return run_folder.string();
   std::string path = fs::absolute(run_folder).lexically_normal().string();
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;

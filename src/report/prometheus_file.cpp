@@ -15,6 +15,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/report/openmetrics.hpp"
 #include "run_events.hpp"
 
@@ -25,10 +26,19 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "chexnet_train_", kSuffix = ".prom";
 
+// What a run is known by, here and to `status`: its place in an object store,
+// and not the folder that it works in there, which goes when it is complete.
+fs::path place_of(const RunConfig& run, const fs::path& run_folder) {
+  return is_s3(run.dir) ? fs::path(run.dir) : run_folder;
+}
+
+std::string name_at(const fs::path& place) {
+  return fs::path(folder_label(place)).filename().string();
+}
+
 // Two runs may have one name, and their files one folder.
-std::string file_name(const fs::path& run_folder) {
-  const std::string whole = folder_label(run_folder);
-  std::string name = fs::path(whole).filename().string();
+std::string file_name(const fs::path& place) {
+  std::string name = name_at(place);
   const auto is_plain = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '.';
   };
@@ -38,11 +48,12 @@ std::string file_name(const fs::path& run_folder) {
       name, [&](char c) { return !is_plain(static_cast<unsigned char>(c)); },
       '_');
   return std::string(kPrefix) + name + "_" +
-         sha256_hex(whole).substr(0, kDigits) + std::string(kSuffix);
+         sha256_hex(folder_label(place)).substr(0, kDigits) +
+         std::string(kSuffix);
 }
 
 // The `folder` of the first line that has one, or nothing.
-fs::path run_folder_in(const std::string& page) {
+fs::path place_in(const std::string& page) {
   constexpr std::string_view kLabel = "folder=\"";
   std::string folder;
   auto at = page.find(kLabel);
@@ -55,6 +66,8 @@ fs::path run_folder_in(const std::string& page) {
 }
 
 // Nobody else would ever remove them, and their gauges would stay for ever.
+// Those of runs in an object store stay: whether they are gone is not asked
+// there.
 void remove_pages_of_gone_runs(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -63,7 +76,7 @@ void remove_pages_of_gone_runs(const fs::path& folder) {
     if (lstat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
         info.st_uid != geteuid())
       continue;
-    const fs::path run = run_folder_in(read_text(entry.path()));
+    const fs::path run = place_in(read_text(entry.path()));
     std::error_code error;  // of a folder that cannot be seen just now
     if (run.is_absolute() && !fs::exists(run, error) && !error &&
         file_name(run) == name)
@@ -72,7 +85,9 @@ void remove_pages_of_gone_runs(const fs::path& folder) {
 }
 
 // Whoever runs the node exporter is another user.
-void write_page(const fs::path& path, const RunSummary& run) {
+void write_page(const fs::path& path, RunSummary run, const fs::path& place) {
+  run.folder = place.string();
+  run.name = name_at(place);
   constexpr unsigned kReadByAll = 0644;
   OutputFile file(path, kReadByAll, "run.prometheus");
   file.write(openmetrics_text({run}));
@@ -81,9 +96,11 @@ void write_page(const fs::path& path, const RunSummary& run) {
 
 }  // namespace
 
-PrometheusFile::PrometheusFile(const fs::path& folder, fs::path run_folder)
-    : path_(folder / file_name(run_folder)),
-      run_folder_(std::move(run_folder)) {
+PrometheusFile::PrometheusFile(const RunConfig& run, fs::path run_folder)
+    : run_folder_(std::move(run_folder)),
+      place_(place_of(run, run_folder_)),
+      path_(fs::path(run.prometheus) / file_name(place_)) {
+  const fs::path folder = run.prometheus;
   std::error_code error;
   if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0)
     throw ConfigError(
@@ -123,18 +140,19 @@ void PrometheusFile::show(const nlohmann::json& event) {
   if (comes_often && now_s() - written_s_ < kEvery_s) return;
   written_s_ = now_s();
   find_checkpoint(*run_);
-  write_page(path_, *run_);
+  write_page(path_, *run_, place_);
 }
 
 void renew_prometheus_file(const fs::path& run_folder) {
   try {
     std::error_code error;
     if (!fs::exists(run_folder / "config.yaml", error)) return;
-    const fs::path folder =
-        load_config({run_folder / "config.yaml"}, {}).run.prometheus;
+    const RunConfig run = load_config({run_folder / "config.yaml"}, {}).run;
+    const fs::path folder = run.prometheus;
     // It may be of another host: that of rank 0.
     if (folder.empty() || !fs::is_directory(folder, error)) return;
-    write_page(folder / file_name(run_folder), summarize_run(run_folder));
+    const fs::path place = place_of(run, run_folder);
+    write_page(folder / file_name(place), summarize_run(run_folder), place);
   } catch (const std::exception& e) {
     log_warning(std::string(e.what()) + " (run.prometheus)");
   }

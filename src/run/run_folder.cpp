@@ -22,6 +22,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/report/waiting_run.hpp"

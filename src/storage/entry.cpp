@@ -20,6 +20,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/core/user_cache.hpp"
 #include "chexnet/storage/damaged_container.hpp"
 #include "chexnet/storage/index_text.hpp"

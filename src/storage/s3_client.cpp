@@ -22,6 +22,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/storage/store.hpp"
 #include "instance_metadata.hpp"

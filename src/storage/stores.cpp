@@ -1,5 +1,7 @@
 #include "chexnet/storage/stores.hpp"
 
+#include "chexnet/core/text_parts.hpp"
+
 namespace chexnet {
 
 Stores::Stores(S3Options s3, double retry_s)

@@ -23,6 +23,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/process_usage.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/data/split_table.hpp"
@@ -194,8 +195,8 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
   const PatientIds ids = ids_for(run.config, list);  // a bad key leaves no run
   std::unique_ptr<PrometheusFile> prometheus;
   if (!run.config.run.prometheus.empty())
-    prometheus = std::make_unique<PrometheusFile>(run.config.run.prometheus,
-                                                  run.folder.path());
+    prometheus =
+        std::make_unique<PrometheusFile>(run.config.run, run.folder.path());
   run.folder.require_lock();
   run.folder.claim(with_decisions(run.config, run.decisions));
   write_splits_csv(list,

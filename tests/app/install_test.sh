@@ -90,6 +90,10 @@ not_started() {  # not_started CODE PART ARGUMENTS...: of the bundle's starter
   start "$bundle/run" "$@" >/dev/null || rc=$?
   check "$part" eval '[ $rc = $code ] && grep -qF -- "$part" "$scratch/err"'
 }
+check "--torch=DIR is --torch DIR" test "$(start LD_LIBRARY_PATH="$scratch/newer" "$bundle/run" --torch="$scratch/LibTorch")" = "$scratch/LibTorch/lib:$scratch/newer"
+not_started 2 "run: --torch: is empty. Hint: --torch /path/to/LibTorch-2.11.0" --torch "" bench step
+not_started 2 "run: --torch: is empty. Hint: --torch /path/to/LibTorch-2.11.0," --torch= bench step
+not_started 2 "run: --torch: is empty. Hint: --torch /path/to/LibTorch-2.11.0, or" --torch
 torch_of() { echo "__version__ = '$1'" >"$scratch/LibTorch/version.py"; }
 torch_of 2.11.0+cu130
 check "a LibTorch of the same CUDA version" test "$(start LD_LIBRARY_PATH="$scratch/newer" "$bundle/run" --torch "$scratch/LibTorch")" = "$scratch/LibTorch/lib:$scratch/newer"

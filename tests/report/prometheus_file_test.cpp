@@ -34,11 +34,18 @@ std::string only_page(const fs::path& folder) {
   return read_text(pages.front());
 }
 
-// A run folder that asks for a file in `folder`/node.
-fs::path make_run(const ScratchFolder& folder) {
+RunConfig asks_for(const fs::path& node) {
+  RunConfig run;
+  run.prometheus = node.string();
+  return run;
+}
+
+// A run folder that asks for a file in `folder`/node. `place`: its run.dir.
+fs::path make_run(const ScratchFolder& folder, const std::string& place = "") {
   Config config;
   config.train.batch = 8;
-  config.run.prometheus = (folder / "node").string();
+  config.run = asks_for(folder / "node");
+  config.run.dir = place;
   fs::create_directory(folder / "node");
   folder.write("r/config.yaml", config_yaml(config));
   return folder / "r";
@@ -51,7 +58,7 @@ TEST_CASE("a run's file follows its events") {
   const auto run = make_run(folder);
   const RunLock lock(run);
   MetricsLog log(run, {});
-  log.show_in(std::make_unique<PrometheusFile>(folder / "node", run));
+  log.show_in(std::make_unique<PrometheusFile>(asks_for(folder / "node"), run));
   log.write("start", 0, {{"total_steps", int64_t{100}}, {"ranks", int64_t{2}}});
   CHECK(holds(only_page(folder / "node"), "planned_steps"));
   log.write("train", 10, {{"loss", 0.5}, {"images_per_s", 20.0}});
@@ -79,7 +86,7 @@ TEST_CASE("who reads the files is another user, and sees no other file") {
   const auto run = make_run(folder);
   const mode_t before = umask(0077);
   MetricsLog log(run, {});
-  log.show_in(std::make_unique<PrometheusFile>(folder / "node", run));
+  log.show_in(std::make_unique<PrometheusFile>(asks_for(folder / "node"), run));
   log.write("start", 0, {});
   umask(before);
   const auto pages = pages_in(folder / "node");
@@ -106,7 +113,8 @@ TEST_CASE("a run whose ranks were killed says so in its file") {
   const auto run = make_run(folder);
   {
     MetricsLog log(run, {});
-    log.show_in(std::make_unique<PrometheusFile>(folder / "node", run));
+    log.show_in(
+        std::make_unique<PrometheusFile>(asks_for(folder / "node"), run));
     log.write("start", 0, {});
   }
   folder.write("r/postmortem.json",
@@ -122,14 +130,15 @@ TEST_CASE("a run whose ranks were killed says so in its file") {
 
 TEST_CASE("a folder that is not there is refused before a run begins") {
   const ScratchFolder folder;
-  CHECK_THROWS_AS(PrometheusFile(folder / "absent", folder / "r"), ConfigError);
+  CHECK_THROWS_AS(PrometheusFile(asks_for(folder / "absent"), folder / "r"),
+                  ConfigError);
 }
 
 TEST_CASE("a file that cannot be written ends no run") {
   const ScratchFolder folder;
   const auto run = make_run(folder);
   MetricsLog log(run, {});
-  log.show_in(std::make_unique<PrometheusFile>(folder / "node", run));
+  log.show_in(std::make_unique<PrometheusFile>(asks_for(folder / "node"), run));
   fs::remove(folder / "node");
   log.write("start", 0, {});
   log.write("val", 1, {});
@@ -141,7 +150,7 @@ TEST_CASE("files of runs whose folders are gone are removed, and no others") {
   const auto run = make_run(folder);
   const fs::path node = folder / "node";
   const auto show = [&](const fs::path& shown) {
-    PrometheusFile(node, shown).take({{"event", "start"}});
+    PrometheusFile(asks_for(node), shown).take({{"event", "start"}});
   };
   fs::create_directory(folder / "odd");
   fs::copy(run, folder / "odd/a\"b\nc\\");
@@ -161,10 +170,39 @@ TEST_CASE("files of runs whose folders are gone are removed, and no others") {
   CHECK(fs::exists(node / "other.prom"));
 }
 
+TEST_CASE("the file of a run in an object store is named after its place") {
+  const ScratchFolder folder;
+  const fs::path node = folder / "node";
+  const auto run = make_run(folder, "s3://b/runs/live");
+  const std::string labels = "{run=\"live\",folder=\"s3://b/runs/live\"} ";
+  RunConfig config = asks_for(node);
+  config.dir = "s3://b/runs/live";
+  folder.write("r/checkpoints/step-00000010/state.json", "{}");
+  fs::create_directory_symlink("step-00000010", run / "checkpoints/last");
+  {
+    MetricsLog log(run, {});
+    log.show_in(std::make_unique<PrometheusFile>(config, run));
+    log.write("start", 0, {});
+  }
+  const auto pages = pages_in(node);
+  REQUIRE(pages.size() == 1);
+  CHECK(pages.front().filename().string().starts_with("chexnet_train_live_"));
+  CHECK(holds(only_page(node), "chexnet_train_step" + labels + "0\n"));
+  CHECK(holds(only_page(node), "checkpoint_timestamp_seconds" + labels));
+
+  write_error_event(run, 3, "the data are gone");  // by config.yaml, once more
+  CHECK(holds(only_page(node), "exit_code" + labels + "3\n"));
+
+  // Complete, it leaves no folder here, and is there all the same.
+  fs::remove_all(run);
+  PrometheusFile(asks_for(node), folder / "other");
+  CHECK(pages_in(node) == pages);
+}
+
 TEST_CASE("no event and no config ends a run by its file") {
   const ScratchFolder folder;
   const auto run = make_run(folder);
-  PrometheusFile file(folder / "node", run);
+  PrometheusFile file(asks_for(folder / "node"), run);
   const std::string config = read_text(run / "config.yaml");
   folder.write("r/config.yaml", "train: [");
   file.take({{"event", "start"}});

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "chexnet/config/config.hpp"
 #include "chexnet/report/run_summary.hpp"
 
 namespace chexnet {
@@ -14,10 +15,10 @@ namespace chexnet {
 // 0 only.
 class PrometheusFile {
  public:
-  // `folder` is run.prometheus. ConfigError where no file can be made there.
+  // Named after run.dir where that is in an object store, else after
+  // `run_folder`. ConfigError where no file can be made in run.prometheus.
   // Removes files of this user's runs there whose folders are gone.
-  PrometheusFile(const std::filesystem::path& folder,
-                 std::filesystem::path run_folder);
+  PrometheusFile(const RunConfig& run, std::filesystem::path run_folder);
   // An event that metrics.jsonl holds already. Of events that come often some
   // are left for the next one to show. Whatever keeps the file from being
   // written is a warning, once: no run ends by it.
@@ -25,7 +26,7 @@ class PrometheusFile {
 
  private:
   void show(const nlohmann::json& event);
-  std::filesystem::path path_, run_folder_;
+  std::filesystem::path run_folder_, place_, path_;
   std::optional<RunSummary> run_;  // from the first event on
   double written_s_ = 0;           // now_s() of the last write
   bool warned_ = false;

@@ -77,6 +77,4 @@ void read_in_pieces(Store& store, const std::string& path, uint64_t offset,
 // NFS, Lustre, GPFS, SMB, Ceph, BeeGFS and whatever comes through FUSE.
 bool on_network_file_system(const std::string& path);
 
-inline bool is_s3(const std::string& path) { return path.starts_with("s3://"); }
-
 }  // namespace chexnet

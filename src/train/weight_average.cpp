@@ -15,10 +15,15 @@ void exchange(const at::Tensor& a, const at::Tensor& b) {
   b.copy_(kept);
 }
 
+// From the nearer end, so that the average of what stands still is that, and a
+// share of 1 is `now`: rounded, share and 1 - share need not add up to 1, and
+// the error would be the same at every step.
 void move_towards(const at::Tensor& average, const at::Tensor& now,
                   const at::Tensor& share) {
-  average.mul_(1 - share);
-  average.add_(now * share);
+  const at::Tensor distance = now - average;
+  const at::Tensor from_average = average + distance * share;
+  const at::Tensor from_now = now - distance * (1 - share);
+  average.copy_(at::where(share < 0.5, from_average, from_now));
 }
 
 }  // namespace

@@ -73,6 +73,22 @@ TEST_CASE("the mean at the end is that of the steps behind its begin") {
   CHECK_FALSE(at::equal(step.average().values(), p.flat_values()));
 }
 
+TEST_CASE("the average of weights that stand still is these, to the last bit") {
+  Started network_start(1, Precision::kFp32);
+  Parameters& p = network_start.network.parameters();
+  const at::Tensor none = at::zeros({});
+  for (const AverageRule& rule :
+       {AverageRule{.ema = 0.9999}, AverageRule{.swa_begin = 3}}) {
+    WeightAverage average(rule, p);
+    average.begin();
+    for (int t = 1; t <= 40; ++t) {
+      constexpr int kLate = 100'000;  // the decay is its own by then
+      average.update(at::full({}, t < 20 ? t : kLate + t), none);
+      REQUIRE(at::equal(average.values(), p.flat_values()));
+    }
+  }
+}
+
 TEST_CASE("a step that changes no weight moves no average") {
   Started network_start(1, Precision::kFp32);
   Network& network = network_start.network;

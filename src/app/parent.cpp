@@ -136,6 +136,15 @@ void record_stop(const OwnRun& run, const ParentTask& task,
   }
 }
 
+void announce_restart(const std::string& checkpoint, int left, double pause_s,
+                      const std::optional<PostMortemNote>& note) {
+  log_warning("[launch] starting the ranks again from " +
+              (checkpoint.empty() ? std::string("the beginning") : checkpoint) +
+              " (" + std::to_string(left) + " restarts left)" +
+              (pause_s > 0 ? " in " + fixed(pause_s, 0) + " s" : "") +
+              (note ? ": " + note->sentence : std::string()));
+}
+
 // Ranks that go on, and know that they do. `taken`: the run that the start
 // before has begun; where there is none, or another by now, the ranks find that
 // out as the first ones would have.
@@ -240,12 +249,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
       return reported;
     }
     const double pause_s = RestartPolicy::pause_s(code);
-    log_warning(
-        "[launch] starting the ranks again from " +
-        (checkpoint.empty() ? std::string("the beginning") : checkpoint) +
-        " (" + std::to_string(policy.left()) + " restarts left)" +
-        (pause_s > 0 ? " in " + fixed(pause_s, 0) + " s" : "") +
-        (note ? ": " + note->sentence : std::string()));
+    announce_restart(checkpoint, policy.left(), pause_s, note);
     if (signals.stop_within(pause_s) || run.stop_is_requested()) {
       log_warning(
           "[launch] a stop was requested between two starts of the ranks: none "

@@ -131,7 +131,7 @@ std::vector<CheckResult> start_checks(const LaunchConfig& config,
       temporary_folder_check(process_environment()),
       mpirun_check(ranks.mpirun, kNeeded, config.mpi)};
   // Where ranks run on other hosts alone, theirs counts.
-  if ((here || launch.first_here) && checks.back().level == Level::kPass)
+  if (launch.first_here && checks.back().level == Level::kPass)
     checks.push_back(of_mpi_library(config, ranks.mpirun, kNeeded));
   checks.push_back(network_check(network, facts));
   return checks;
@@ -144,10 +144,12 @@ void end_late_start(const ParentTask& task, double waited_s) {
   constexpr auto kCode = static_cast<int>(ExitCode::kHang);
   exit_within(kFileTimeout_s, kCode);
   explain_late_start(
-      task, "MPI's start did not end within " + fixed(waited_s, 0) + " s on " +
-                host_name() +
-                ": a host did not start its ranks, or the network between "
-                "them does not pass data");
+      task,
+      "MPI's start did not end within " + fixed(waited_s, 0) + " s on " +
+          host_name() +
+          ": a host did not start its ranks, or the network between "
+          "them does not pass data",
+      "do the hosts reach each other (launch.network, a firewall)?");
   exit_and_end_launcher(kCode);
 }
 

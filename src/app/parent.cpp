@@ -83,7 +83,8 @@ PostMortemNote launcher_note(const std::string& started, int exit_code,
   return {report.sentence(), report.exit_code};
 }
 
-// mpirun waits for minutes, or without end, for a host that no packet reaches.
+// mpirun waits for minutes, or without end, for a host that no packet reaches,
+// and here where it ran out of descriptors.
 class LaunchDeadline {
  public:
   LaunchDeadline(const SelfLaunch& launch, const ParentTask& task,
@@ -92,7 +93,7 @@ class LaunchDeadline {
         deadline_(limit_s_, now_s()),
         lock_(task.run_folder / ".lock"),
         locked_before_(written_at(lock_)),
-        waits_(launch.first_here) {}
+        waits_(launch.first_here && !launch.alone) {}
 
   double limit_s() const { return limit_s_; }
   // To be asked once a second.
@@ -136,6 +137,20 @@ void record_stop(const OwnRun& run, const ParentTask& task,
   }
 }
 
+void explain_stuck_launcher(const ParentTask& task, const SelfLaunch& launch,
+                            double limit_s) {
+  const std::string what =
+      "mpirun did not start the ranks within " + fixed(limit_s, 0) + " s";
+  if (launch.layout.hosts > 1)
+    explain_late_start(
+        task, what + ": the network between the hosts does not pass data",
+        "do the hosts reach each other (launch.network, a firewall)?");
+  else
+    explain_late_start(task, what + " on this host",
+                       "mpirun's own lines above; are `ulimit -n` (256 or "
+                       "more), TMPDIR and /dev/shm large enough?");
+}
+
 void announce_restart(const std::string& checkpoint, int left, double pause_s,
                       const std::optional<PostMortemNote>& note) {
   log_warning("[launch] starting the ranks again from " +
@@ -163,10 +178,10 @@ void add_resume(std::vector<std::string>& words) {
     words.insert(words.end(), {"--resume", "auto"});
 }
 
-void explain_late_start(const ParentTask& task, const std::string& what) {
-  log_error("[launch] " + what +
-            ". Hint: do the hosts reach each other (launch.network, a "
-            "firewall)? Else raise launch.timeout_s");
+void explain_late_start(const ParentTask& task, const std::string& what,
+                        const std::string& hint) {
+  log_error("[launch] " + what + ". Hint: " + hint +
+            " Else raise launch.timeout_s");
   const OwnRun run(task);
   if (!run.may_be_written() || read_postmortem(task.run_folder)) return;
   PostMortem report;
@@ -199,10 +214,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
     const auto overdue = [&] {
       if (start.is_over() && !never_started) {
         never_started = true;
-        explain_late_start(task, "mpirun did not start the ranks within " +
-                                     fixed(start.limit_s(), 0) +
-                                     " s: the network between the hosts does "
-                                     "not pass data");
+        explain_stuck_launcher(task, launch, start.limit_s());
       }
       if (never_started) return true;
       if (!own_postmortem(run, task)) return false;

@@ -17,8 +17,9 @@ namespace chexnet {
 int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s);
 
 // Ranks that did not start in time, in the log and for the post-mortem, where
-// none says it yet.
-void explain_late_start(const ParentTask& task, const std::string& what);
+// none says it yet. `hint`: what to look at before the time is raised.
+void explain_late_start(const ParentTask& task, const std::string& what,
+                        const std::string& hint);
 
 // Makes `words`, a command of `train`, go on with its run: with --resume auto,
 // unless the user said

@@ -166,7 +166,8 @@ Head read_head(const std::string& path, int64_t max_pixels) {
     fail(path,
          "is " + std::to_string(columns) + " x " + std::to_string(rows) +
              " pixels",
-         "raise --max-pixels if the file is to be trusted");
+         "chexnet-dicom takes a larger --max-pixels, if the file is to be "
+         "trusted");
   double frames = 1;
   number_of(text_of(set, 0x0028, 0x0008), frames);
   if (frames > 1) return {Skip::kMultiFrame};

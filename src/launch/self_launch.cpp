@@ -104,7 +104,7 @@ void put_on_hosts(SelfLaunch& launch, std::vector<HostSlots> hosts,
   launch.hostfile = here ? "" : hostfile;
   if (here) hosts.clear();
   launch.hosts = std::move(hosts);
-  launch.first_here = launch.layout.hosts > 1 && first_is_here;
+  launch.first_here = first_is_here;
   launch.alone = ranks == 1 && launch.hosts.empty();
   // `--ntasks-per-node=1 --gpus-per-node=4` gives mpirun one slot a host,
   // however many cores.

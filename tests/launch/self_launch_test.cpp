@@ -148,9 +148,9 @@ TEST_CASE("ranks are put on hosts") {
     const char* hostfile;
   };
   const std::vector<Case> cases = {
-      {{}, {1, 1, 1}, true, false, false, ""},
-      {{}, {3, 1, 3}, false, false, true, ""},
-      {{{own, 2}}, {1, 1, 1}, true, false, false, ""},
+      {{}, {1, 1, 1}, true, true, false, ""},
+      {{}, {3, 1, 3}, false, true, true, ""},
+      {{{own, 2}}, {1, 1, 1}, true, true, false, ""},
       {{{"elsewhere.invalid", 2}}, {1, 1, 1}, false, false, false, "file"},
       {{{own, 2}, {"elsewhere.invalid", 2}},
        {4, 2, 2},

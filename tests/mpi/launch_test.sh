@@ -26,6 +26,13 @@ mpi 4 train "$small" "${quick[@]}" --out "$scratch/mpirun" 2>"$scratch/log" || {
 "$program" train "$small" "${quick[@]}" --ranks 4 --out "$scratch/self" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 check "mpirun -np 4 and self-launch give the same weights" cmp "$(weights "$scratch/mpirun")" "$(weights "$scratch/self")"
 
+# A mpirun that neither starts ranks nor ends, as Open MPI's does where it lacks descriptors.
+mkdir "$scratch/stuck"
+printf '#!/bin/sh\n[ "$1" != --version ] || exec %s --version\ntrap "" TERM USR1\nsleep 600\n' "$(command -v mpirun)" >"$scratch/stuck/mpirun"
+chmod +x "$scratch/stuck/mpirun"
+rc=0; PATH=$scratch/stuck:$PATH timeout 300 "$program" train "$small" "${quick[@]}" --ranks 2 --set launch.timeout_s=10 --out "$scratch/never" >"$scratch/log" 2>&1 || rc=$?
+check "a launcher that starts no rank ends in time (exit $rc)" eval '[ $rc = 7 ] && grep -q "mpirun did not start the ranks within 30 s on this host. Hint: mpirun.s own lines above; are .ulimit -n" "$scratch/log"'
+
 # Each rank with a command of its own.
 apart() {  # apart ARGUMENTS...: two ranks, the second with data.flip=false
   mpirun --oversubscribe "${root[@]}" -np 1 "$program" "$@" : -np 1 "$program" "$@" --set data.flip=false >"$scratch/log" 2>&1

@@ -63,7 +63,7 @@ struct SelfLaunch {
   std::string program;
   std::vector<std::string> arguments;
   bool alone = false;       // one rank on this host: without mpirun
-  bool first_here = false;  // of several hosts this one is the first: mpirun
+  bool first_here = false;  // this host is the first, or the only one: mpirun
                             // starts ranks here as soon as it reaches all
 };
 // The command line that starts the ranks: mpirun's, for Open MPI or MPICH, or

@@ -163,8 +163,8 @@ TEST_CASE("who is called dead in hours of a thousand hosts was silent") {
   constexpr int kHosts = 1024;
   constexpr double kSilence_s = 60, kUnplayed_s = 30, kRun_s = 3600;
   // It takes three that follow each other to be silent for so long.
-  const Weather weather{.outage_every_s = 600, .longest_outage_s = 31};
-  const double host_hours = asked("CHEXNET_HOST_HOURS", 200);
+  const Weather weather{.outage_every_s = 600, .longest_outage_s = 24};
+  const double host_hours = asked("CHEXNET_HOST_HOURS", 1000);
   auto seed = static_cast<uint64_t>(asked("CHEXNET_STORM_SEED", 1));
   PlayedEpisodes sum;
   uint64_t outages = 0, runs = 0, verdicts = 0, made_up = 0;

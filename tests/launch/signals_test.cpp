@@ -54,7 +54,11 @@ int rank_ended_by(const char* launcher, bool looks) {
 
 TEST_CASE("a rank that starts is ended by a TERM of mpirun") {
   REQUIRE(find_launcher("mpirun") != nullptr);
+#if defined(__SANITIZE_THREAD__)
+  WARN("skipped: the thread sanitizer hands a signal on when a call returns");
+#else
   CHECK(rank_ended_by("mpirun", false) == SIGALRM);
+#endif
   // Slurm gives it longer.
   CHECK(rank_ended_by("slurmstepd", false) == 100);
 }

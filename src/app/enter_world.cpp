@@ -144,7 +144,7 @@ void end_late_start(const ParentTask& task, double waited_s) {
   constexpr auto kCode = static_cast<int>(ExitCode::kHang);
   exit_within(kFileTimeout_s, kCode);
   explain_late_start(
-      task,
+      OwnRun(task), task,
       "MPI's start did not end within " + fixed(waited_s, 0) + " s on " +
           host_name() +
           ": a host did not start its ranks, or the network between "

@@ -33,7 +33,6 @@
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/watch/postmortem.hpp"
-#include "own_run.hpp"
 #include "restart_hosts.hpp"
 
 namespace chexnet {
@@ -137,18 +136,28 @@ void record_stop(const OwnRun& run, const ParentTask& task,
   }
 }
 
-void explain_stuck_launcher(const ParentTask& task, const SelfLaunch& launch,
-                            double limit_s) {
+void explain_stuck_launcher(const OwnRun& run, const ParentTask& task,
+                            const SelfLaunch& launch, double limit_s) {
   const std::string what =
       "mpirun did not start the ranks within " + fixed(limit_s, 0) + " s";
   if (launch.layout.hosts > 1)
     explain_late_start(
-        task, what + ": the network between the hosts does not pass data",
+        run, task, what + ": the network between the hosts does not pass data",
         "do the hosts reach each other (launch.network, a firewall)?");
   else
-    explain_late_start(task, what + " on this host",
+    explain_late_start(run, task, what + " on this host",
                        "mpirun's own lines above; are `ulimit -n` (256 or "
                        "more), TMPDIR and /dev/shm large enough?");
+}
+
+// What rank 0 would have said, had it come so far.
+int refuse_another_run(const ParentTask& task,
+                       const std::optional<PostMortemNote>& note) {
+  if (note) log_error(note->sentence);
+  log_error("[run] " + task.run_folder.string() +
+            ": holds a run already. Hint: --resume auto continues it, --out "
+            "NAME starts another");
+  return static_cast<int>(ExitCode::kCheckpoint);
 }
 
 void announce_restart(const std::string& checkpoint, int left, double pause_s,
@@ -178,11 +187,10 @@ void add_resume(std::vector<std::string>& words) {
     words.insert(words.end(), {"--resume", "auto"});
 }
 
-void explain_late_start(const ParentTask& task, const std::string& what,
-                        const std::string& hint) {
+void explain_late_start(const OwnRun& run, const ParentTask& task,
+                        const std::string& what, const std::string& hint) {
   log_error("[launch] " + what + ". Hint: " + hint +
             " Else raise launch.timeout_s");
-  const OwnRun run(task);
   if (!run.may_be_written() || read_postmortem(task.run_folder)) return;
   PostMortem report;
   report.time = utc_time();
@@ -214,7 +222,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
     const auto overdue = [&] {
       if (start.is_over() && !never_started) {
         never_started = true;
-        explain_stuck_launcher(task, launch, start.limit_s());
+        explain_stuck_launcher(run, task, launch, start.limit_s());
       }
       if (never_started) return true;
       if (!own_postmortem(run, task)) return false;
@@ -227,7 +235,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
                        .gives_stdin = task.reads_stdin,
                        .is_filter = task.run_folder.empty()}),
         launch.mpirun.family);
-    if (never_started && task.run_folder.empty())
+    if (never_started && !own_postmortem(run, task))
       return static_cast<int>(ExitCode::kHang);
     const bool stop_before = signals.asked_to_stop();
     // The first seconds of mpirun and the ranks are before anybody listens to a
@@ -260,6 +268,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
       if (note) log_error(note->sentence);
       return reported;
     }
+    if (!run.is_ours()) return refuse_another_run(task, note);
     const double pause_s = RestartPolicy::pause_s(code);
     announce_restart(checkpoint, policy.left(), pause_s, note);
     if (signals.stop_within(pause_s) || run.stop_is_requested()) {

@@ -7,6 +7,7 @@
 
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/launch/self_launch.hpp"
+#include "own_run.hpp"
 
 namespace chexnet {
 
@@ -18,8 +19,8 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s);
 
 // Ranks that did not start in time, in the log and for the post-mortem, where
 // none says it yet. `hint`: what to look at before the time is raised.
-void explain_late_start(const ParentTask& task, const std::string& what,
-                        const std::string& hint);
+void explain_late_start(const OwnRun& run, const ParentTask& task,
+                        const std::string& what, const std::string& hint);
 
 // Makes `words`, a command of `train`, go on with its run: with --resume auto,
 // unless the user said

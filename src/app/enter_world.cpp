@@ -149,7 +149,7 @@ void end_late_start(const ParentTask& task, double waited_s) {
           host_name() +
           ": a host did not start its ranks, or the network between "
           "them does not pass data",
-      "do the hosts reach each other (launch.network, a firewall)?");
+      kUnreachedHint);
   exit_and_end_launcher(kCode);
 }
 

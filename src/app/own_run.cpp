@@ -20,24 +20,23 @@ OwnRun::Stamp stamp_of(const std::filesystem::path& file) {
 OwnRun::OwnRun(const ParentTask& task)
     : folder_(task.run_folder),
       resumes_(task.resumes),
-      config_before_(stamp()),
+      config_before_(stamp_of(folder_ / "config.yaml")),
       stop_before_(stamp_of(folder_ / "STOP")) {}
 
-OwnRun::Stamp OwnRun::stamp() const {
+OwnRun::Stamp OwnRun::begun() const {
+  if (!is_ours()) return std::nullopt;
   return stamp_of(folder_ / "config.yaml");
 }
 
 bool OwnRun::is_ours() const {
   if (folder_.empty()) return false;
-  const Stamp now = stamp();
+  const Stamp now = stamp_of(folder_ / "config.yaml");
   return resumes_ || !now || now != config_before_;
 }
 
 bool OwnRun::may_be_written() const {
   return is_ours() && !run_is_locked(folder_).value_or(false);
 }
-
-bool OwnRun::has_begun() const { return is_ours() && stamp().has_value(); }
 
 bool OwnRun::stop_is_requested() const {
   const Stamp now = stamp_of(folder_ / "STOP");

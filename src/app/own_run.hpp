@@ -25,12 +25,11 @@ class OwnRun {
   // Besides, nobody else has the folder. To be asked while no rank of this
   // command runs.
   bool may_be_written() const;
-  // Ranks of this command have begun a run, or go on with one.
-  bool has_begun() const;
-  // The config that names the run, as it stands now: it is written by each
-  // start that takes the folder.
+  // The config of the run that ranks of this command have begun or go on with,
+  // as it stands now: each start that takes the folder writes it. None: they
+  // have begun none.
   using Stamp = std::optional<std::pair<ino_t, int64_t>>;
-  Stamp stamp() const;
+  Stamp begun() const;
 
   // A STOP file that was there before asked an earlier start.
   bool stop_is_requested() const;

@@ -32,6 +32,7 @@
 #include "chexnet/launch/restart_policy.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
+#include "chexnet/run/run_folder.hpp"
 #include "chexnet/watch/postmortem.hpp"
 #include "restart_hosts.hpp"
 
@@ -128,7 +129,7 @@ bool is_launchers_own(int code, const OwnRun& run, const ParentTask& task) {
 // For status and the alerts, which else call such a run aborted.
 void record_stop(const OwnRun& run, const ParentTask& task,
                  const std::string& reason) {
-  if (!run.has_begun() || !run.may_be_written()) return;
+  if (!run.begun() || !run.may_be_written()) return;
   try {
     write_stop_event(task.run_folder, reason);
   } catch (const std::exception& e) {
@@ -143,21 +144,11 @@ void explain_stuck_launcher(const OwnRun& run, const ParentTask& task,
   if (launch.layout.hosts > 1)
     explain_late_start(
         run, task, what + ": the network between the hosts does not pass data",
-        "do the hosts reach each other (launch.network, a firewall)?");
+        kUnreachedHint);
   else
     explain_late_start(run, task, what + " on this host",
                        "mpirun's own lines above; are `ulimit -n` (256 or "
                        "more), TMPDIR and /dev/shm large enough?");
-}
-
-// What rank 0 would have said, had it come so far.
-int refuse_another_run(const ParentTask& task,
-                       const std::optional<PostMortemNote>& note) {
-  if (note) log_error(note->sentence);
-  log_error("[run] " + task.run_folder.string() +
-            ": holds a run already. Hint: --resume auto continues it, --out "
-            "NAME starts another");
-  return static_cast<int>(ExitCode::kCheckpoint);
 }
 
 void announce_restart(const std::string& checkpoint, int left, double pause_s,
@@ -174,7 +165,7 @@ void announce_restart(const std::string& checkpoint, int left, double pause_s,
 // out as the first ones would have.
 void prepare_restart(SelfLaunch& launch, int restarts, const OwnRun& run,
                      const OwnRun::Stamp& taken) {
-  if (taken && taken == run.stamp()) add_resume(launch.arguments);
+  if (taken && taken == run.begun()) add_resume(launch.arguments);
   run.remove_old_stop_file();
   setenv(kRestartsVariable, std::to_string(restarts).c_str(), 1);
   if (restarts == 1) launch.forwarded.emplace_back(kRestartsVariable);
@@ -254,7 +245,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
     if (!note && !RestartPolicy::is_explained(code))
       note = launcher_note(launch.alone ? "the process" : "mpirun", code, run,
                            task);
-    const OwnRun::Stamp taken = run.has_begun() ? run.stamp() : std::nullopt;
+    const OwnRun::Stamp taken = run.begun();
     if (note && taken) renew_prometheus_file(task.run_folder);
     const int reported = note ? note->exit_code : code;
     const std::string checkpoint =
@@ -268,7 +259,10 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
       if (note) log_error(note->sentence);
       return reported;
     }
-    if (!run.is_ours()) return refuse_another_run(task, note);
+    if (!run.is_ours()) {  // as rank 0 would have, had it come so far
+      if (note) log_error(note->sentence);
+      refuse_used_folder(task.run_folder);
+    }
     const double pause_s = RestartPolicy::pause_s(code);
     announce_restart(checkpoint, policy.left(), pause_s, note);
     if (signals.stop_within(pause_s) || run.stop_is_requested()) {

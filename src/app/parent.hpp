@@ -17,6 +17,8 @@ namespace chexnet {
 // mpirun must have reached all hosts.
 int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s);
 
+inline constexpr const char* kUnreachedHint =
+    "do the hosts reach each other (launch.network, a firewall)?";
 // Ranks that did not start in time, in the log and for the post-mortem, where
 // none says it yet. `hint`: what to look at before the time is raised.
 void explain_late_start(const OwnRun& run, const ParentTask& task,

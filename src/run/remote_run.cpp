@@ -117,18 +117,6 @@ Files records_of_runs(const Files& files) {
   return found;
 }
 
-// Of a run, below its name: of its newest checkpoint the file that says that it
-// is whole, for who asks how far a run is saved.
-Files newest_state(const Files& files, const std::string& run) {
-  Files found;
-  for (const auto& [name, file] : files) {
-    if (!name.starts_with(run)) continue;
-    const auto part = step_file(name.substr(run.size()));
-    if (part && part->file == "state.json") found = {{name, file}};
-  }
-  return found;
-}
-
 // Of 2026-11-21T09:00:00.000Z; nothing where a server says it in another way.
 std::optional<fs::file_time_type> time_of(const std::string& text) {
   int year = 0;
@@ -231,18 +219,24 @@ void link_to(const fs::path& folder, const char* link,
     fs::create_symlink(step, folder / "checkpoints" / link);
 }
 
-// Of the run, or of those directly below, whose records were fetched.
+// Of each run whose records were fetched state.json of its newest checkpoint,
+// for who asks how far it is saved.
 void fetch_newest_states(Store& store, const Files& files, const Files& records,
                          const fs::path& folder, const Tick& tick) {
-  constexpr std::string_view kConfig = "config.yaml";
-  for (const auto& [name, file] : records) {
-    if (!name.ends_with(kConfig)) continue;
-    const std::string run = name.substr(0, name.size() - kConfig.size());
-    for (const auto& [state, stored] : newest_state(files, run)) {
-      fetch_file(store, stored, folder / state, tick);
-      const std::string step = fs::path(state).parent_path().filename();
-      link_to(folder / run, "last", step);
-    }
+  std::map<std::string, std::pair<std::string, StoredFile>> newest;  // by run
+  for (const auto& [name, file] : files) {
+    const size_t own = std::min(name.find("checkpoints/"), name.size());
+    const std::string run = name.substr(0, own);
+    const auto part = step_file(name.substr(own));
+    if (part && part->file == "state.json" &&
+        records.contains(run + "config.yaml"))
+      newest[run] = {part->step, file};  // names are in the order of steps
+  }
+  for (const auto& [run, state] : newest) {
+    const auto& [step, file] = state;
+    fetch_file(store, file, folder / run / "checkpoints" / step / "state.json",
+               tick);
+    link_to(folder / run, "last", step);
   }
 }
 

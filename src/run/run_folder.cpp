@@ -208,10 +208,7 @@ void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
         RunMirror::Place{place_, path_, resume != Resume::kNo}, tick);
   const bool used = fs::exists(path_ / "config.yaml");
   if (used && unclaimed_) unclaimed_->claim();  // it was fetched
-  if (used && resume == Resume::kNo)
-    throw CheckpointError("[run] " + path_.string() +
-                          ": holds a run already. Hint: --resume auto "
-                          "continues it, --out NAME starts another");
+  if (used && resume == Resume::kNo) refuse_used_folder(path_);
   store_ = std::make_unique<CheckpointStore>(
       path_ / "checkpoints", static_cast<int>(config.checkpoint.keep));
   if (mirror_) store_->on_change([this] { mirror_->checkpoints_changed(); });
@@ -240,6 +237,12 @@ void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
                           ": cannot be removed: " + error.message() +
                           ". Hint: remove it; it asks each run in this folder "
                           "to stop");
+}
+
+void refuse_used_folder(const fs::path& folder) {
+  throw CheckpointError("[run] " + folder.string() +
+                        ": holds a run already. Hint: --resume auto continues "
+                        "it, --out NAME starts another");
 }
 
 void refuse_another_config(const Config& before, const Config& now,

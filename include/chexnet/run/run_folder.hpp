@@ -32,6 +32,9 @@ std::filesystem::path run_folder_of(const Config& config);
 // chose; 0 where none did yet.
 int64_t batch_of_run(const Config& config);
 
+// CheckpointError: a start without --resume finds a run in the folder.
+[[noreturn]] void refuse_used_folder(const std::filesystem::path& folder);
+
 // ConfigError where a run with `before` may not go on with `now`. For its text:
 // `place` holds `before`, the config of a `whose` ("run", "checkpoint").
 void refuse_another_config(const Config& before, const Config& now,

@@ -36,14 +36,19 @@ double rate(const std::string& key, const YamlValue& value,
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   const std::string example = " of " + std::string(units.front().name);
-  if (error != std::errc() || !(number > 0) || !std::isfinite(number))
+  const auto require_rate = [&](bool is_rate) {
+    if (is_rate) return;
     refuse(value, "'" + key + "' = '" + text +
                       "' is no rate. Hint: a number above 0" + example);
+  };
+  require_rate(error == std::errc() && number > 0 && std::isfinite(number));
   std::string unit(rest, end);
   unit.erase(0, unit.find_first_not_of(' '));
   for (const auto& known : units)
-    if (unit == known.name && std::isfinite(number * known.factor))
+    if (unit == known.name) {
+      require_rate(std::isfinite(number * known.factor));
       return number * known.factor;
+    }
   std::string names;
   for (const auto& known : units)
     names += (names.empty() ? "" : " or ") + std::string(known.name);

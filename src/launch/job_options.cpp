@@ -46,6 +46,15 @@ std::string directive(const std::string& prefix, const std::string& line) {
   return (line.starts_with('#') ? line : prefix + " " + line) + "\n";
 }
 
+constexpr std::string_view kPbs = "#PBS";
+
+// What qsub passes over in the head of a script.
+bool is_comment(const std::string& line) {
+  const bool is_directive =
+      line.starts_with(kPbs) && line.find_first_of(" \t") == kPbs.size();
+  return line.starts_with('#') && !is_directive;
+}
+
 // The lines for the head of a script of PBS, with the variables of the config
 // in each -v that is there, because qsub takes one alone. A name without a
 // value stands for what the shell of qsub holds.
@@ -59,7 +68,7 @@ std::vector<std::string> pbs_lines(const JobRequest& request) {
   bool found = false;
   for (auto& line : lines) {
     const size_t option = (" " + line).find(" -v");
-    if (option == std::string::npos) continue;
+    if (option == std::string::npos || is_comment(line)) continue;
     const size_t value = line.find_first_not_of(" \t", option + 2);
     line.insert(std::min(value, line.size()), names + ",");
     found = true;
@@ -180,7 +189,7 @@ std::string directive_lines(const JobRequest& request) {
       options = slurm_options(request);
       break;
     case Scheduler::kPbs:
-      prefix = "#PBS";
+      prefix = kPbs;
       options = pbs_options(request);
       // qsub takes no array of one.
       if (request.points.size() > 1)
@@ -204,17 +213,11 @@ std::string directive_lines(const JobRequest& request) {
 }
 
 QsubOptions qsub_options(const JobRequest& request) {
-  constexpr std::string_view kDirective = "#PBS";
   std::string given;
   for (const auto& option : pbs_options(request)) given += option + " ";
-  for (const auto& line : pbs_lines(request)) {
-    const bool is_directive = line.starts_with(kDirective) &&
-                              line.find_first_of(" \t") == kDirective.size();
-    if (is_directive)
-      given += line.substr(kDirective.size() + 1) + " ";
-    else if (!line.starts_with('#'))  // a comment
-      given += line + " ";
-  }
+  for (const auto& line : pbs_lines(request))
+    if (!is_comment(line))
+      given += (line.starts_with('#') ? line.substr(kPbs.size()) : line) + " ";
   std::vector<std::string> words = words_of(given);
   const auto is_variables = [](const std::string& word) {
     return word.starts_with("-v");

@@ -62,7 +62,8 @@ TEST_CASE("a node's thresholds are those of the type whose hosts fit") {
 }
 
 TEST_CASE("a site file of thresholds is refused with its line") {
-  CHECK(refused("cpu:\n  read: 1e308 GB/s\n", "'read' = '1e308 GB/s'"));
+  CHECK(refused("cpu:\n  read: 1e308 GB/s\n",
+                "'read' = '1e308 GB/s' is no rate"));
   CHECK(refused("cpu:\n  step: 20\n",
                 "site.yaml:2: 'step' = '20' has no unit. Hint: images/s "
                 "behind the number"));

@@ -136,6 +136,12 @@ TEST_CASE("job scripts say what was asked for") {
   for (const char* part : {"\n## see wiki\n", "\n#PBS\t-l a=b\n",
                            "case 0 in\n  0) run=", " -l a=b)\n"})
     CHECK(has(single, part));
+  request.variables = {"NIH"};
+  request.lines = {"## no -v here"};
+  const std::string with_variables = job_script(request);
+  for (const char* part : {"\n#PBS -v NIH\n", "\n## no -v here\n"})
+    CHECK(has(with_variables, part));
+  request.variables = {};
   for (const char* part : {"#PBS -J", "wiki -l", "software=foo)", "'##"})
     CHECK_FALSE(has(single, part));
   request.lines = {};

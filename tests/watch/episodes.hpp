@@ -22,14 +22,6 @@ struct Episode {
   int host = 0;
 };
 
-inline int64_t ticks(double seconds) {
-  return static_cast<int64_t>(seconds / kTick_s) / kTicksOfReport *
-         kTicksOfReport;
-}
-inline double seconds(int64_t tick) {
-  return static_cast<double>(tick) * kTick_s;
-}
-
 // Whether the report of a tick is there, and its answer back, within a second.
 inline bool is_round_trip(const Forecast& forecast, int host, int observer,
                           int64_t tick) {

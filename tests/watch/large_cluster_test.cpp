@@ -20,13 +20,12 @@ using namespace chexnet;
 
 namespace {
 
+bool is_long() { return std::getenv("CHEXNET_LONG") != nullptr; }
 // The number in a variable, where long tests are asked for.
 double asked(const char* variable, double otherwise) {
   const char* text = std::getenv(variable);
-  const bool is_asked = std::getenv("CHEXNET_LONG") != nullptr;
-  return is_asked && text != nullptr ? std::atof(text) : otherwise;
+  return is_long() && text != nullptr ? std::atof(text) : otherwise;
 }
-bool is_long() { return std::getenv("CHEXNET_LONG") != nullptr; }
 
 void write_figures(const nlohmann::json& figures) {
   const char* file = std::getenv("CHEXNET_FIGURES");

@@ -59,7 +59,7 @@ class SimulatedNetwork {
     }
   }
 
-  double now_s() const { return static_cast<double>(tick_) * kTick_s; }
+  double now_s() const { return seconds(tick_); }
   int64_t tick() const { return tick_; }
   void set_tick(int64_t tick) { tick_ = tick; }
 

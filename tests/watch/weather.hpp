@@ -18,6 +18,15 @@ namespace chexnet {
 constexpr double kTick_s = 1.0 / 16;
 constexpr int kTicksOfReport = 4;
 
+inline double seconds(int64_t tick) {
+  return static_cast<double>(tick) * kTick_s;
+}
+// The last one at which processes report.
+inline int64_t ticks(double seconds) {
+  return static_cast<int64_t>(seconds / kTick_s) / kTicksOfReport *
+         kTicksOfReport;
+}
+
 // Times in seconds.
 struct Weather {
   double usual_delay_s = 0.02;   // mean; exponential

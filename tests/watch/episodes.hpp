@@ -101,7 +101,7 @@ inline std::optional<Verdict> play(const Forecast& forecast,
     if (host > 1) members.push_back(host);
   SimulatedCluster cluster(forecast, members, silence_s, begin);
   const double begin_s = cluster.now;
-  const auto verdict = cluster.run_until_explained(end_s);
+  auto verdict = cluster.run_until_explained(end_s);
   result.sent += cluster.network.sent;
   result.played_host_s +=
       (cluster.now - begin_s) * static_cast<double>(hosts.size());

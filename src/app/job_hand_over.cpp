@@ -75,10 +75,11 @@ std::string hand_over(const std::vector<std::string>& command) {
   const ChildOutput result = output_of(command, kTimeout_s);
   std::cout << result.output << std::flush;  // some objects of many, too
   if (result.exit_code != 0)
-    throw DeviceError("[submit] " + command_text(command) +
-                      " refused the job, see above. Hint: --dry-run shows the "
-                      "script; account, "
-                      "partition and the like belong into $CHEXNET_SITE");
+    throw DeviceError(
+        "[submit] " + command_text(command) +
+        " failed, see above. Hint: --dry-run shows what is handed "
+        "over; account, partition and the like belong into "
+        "$CHEXNET_SITE");
   return job_in(result.output);
 }
 

@@ -8,7 +8,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -24,14 +23,13 @@
 #include "chexnet/run/train_state.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/long_tests.hpp"
 #include "support/phantom_set.hpp"
 
 using namespace chexnet;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool is_long() { return std::getenv("CHEXNET_LONG") != nullptr; }
 
 // What became of one damage.
 enum class Outcome {
@@ -81,8 +79,7 @@ void report(const std::string& what, const std::string& how, uint64_t bytes,
            f.missed.begin(),
            f.missed.begin() +
                static_cast<ptrdiff_t>(std::min<size_t>(f.missed.size(), 20)))}};
-  if (const char* path = std::getenv("CHEXNET_FIGURES"))
-    std::ofstream(path, std::ios::app) << line.dump() << "\n";
+  write_figures(line);
   INFO(line.dump());
   CHECK(f.missed.empty());
   CHECK(f.tried == f.noticed + f.picture + f.no_effect);

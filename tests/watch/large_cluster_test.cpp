@@ -5,8 +5,6 @@
 // chooses another weather, and with $CHEXNET_FIGURES each test writes a line of
 // JSON.
 #include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,22 +12,17 @@
 #include "episodes.hpp"
 #include "simulated_cluster.hpp"
 #include "support/catch.hpp"
+#include "support/long_tests.hpp"
 #include "weather.hpp"
 
 using namespace chexnet;
 
 namespace {
 
-bool is_long() { return std::getenv("CHEXNET_LONG") != nullptr; }
 // The number in a variable, where long tests are asked for.
 double asked(const char* variable, double otherwise) {
   const char* text = std::getenv(variable);
   return is_long() && text != nullptr ? std::atof(text) : otherwise;
-}
-
-void write_figures(const nlohmann::json& figures) {
-  const char* file = std::getenv("CHEXNET_FIGURES");
-  if (file != nullptr) std::ofstream(file, std::ios::app) << figures << "\n";
 }
 
 }  // namespace

@@ -42,8 +42,6 @@ bool leaves_caches(int outputs) {
   return int64_t{36} * kSlice * outputs * static_cast<int64_t>(sizeof(A)) >
          int64_t{2} << 20;
 }
-// Blocks of input channels whose gradients are written at a time.
-constexpr int kMostBlocks = 8;
 
 }  // namespace
 
@@ -165,9 +163,9 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run,
       run.thread_pool, shape_.in, shape_.out,
       [&](int output, int first, int last) {
         if (shape_.winograd) {
-          pack_winograd_block<A>(
-              kernels_.side, {shape_.weight, 9, step}, output, first, last,
-              true, static_cast<int64_t>(shape_.in) * shape_.out,
+          kernels_.pack(
+              {shape_.weight, 9, step}, output, first, last, true,
+              static_cast<int64_t>(shape_.in) * shape_.out,
               space.packed + static_cast<int64_t>(output) * shape_.out);
           return;
         }
@@ -176,9 +174,9 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run,
         for (int tap = 0; tap < 9;
              ++tap, to +=
                     static_cast<int64_t>(shape_.out) / shape_.pair * kOutputs)
-          pack_block<A>(
+          run.kernels.pack(
               {shape_.weight + taps_[static_cast<size_t>(tap)], 9, step},
-              output, first, last, shape_.pair, to);
+              output, first, last, to);
       },
       kKernelsAtOnce);
   run.thread_pool.run(cut.tasks(), [&](int number, int thread) {
@@ -197,62 +195,46 @@ PartSums Conv3Backward<S>::operator()(const Run<S>& run,
 }
 
 // Sums of the parts, back in torchvision's layout, in the order in which they
-// lie in memory.
+// lie in memory: in [frequency][output][input] for Winograd, else as
+// conv3_weight_gradient leaves them.
 template <class S>
 void Conv3Backward<S>::write_gradient(const Run<S>& run,
                                       const Space& space) const {
   const int blocks = shape_.in / kBlock;
-  if (shape_.winograd)
+  const auto write = [&](const auto kernel_gradients, const int64_t* offsets,
+                         int64_t at, int o, int block) {
+    kernel_gradients(space.weights + at, offsets, space.weight_size,
+                     space.sums.parts, !run.micro_batch.first(),
+                     shape_.gradient + (static_cast<int64_t>(o) * shape_.in +
+                                        static_cast<int64_t>(block) * kBlock) *
+                                           9);
+  };
+  if (shape_.winograd) {
+    int64_t offsets[36];
+    for (int f = 0; f < taps(); ++f)
+      offsets[f] = static_cast<int64_t>(f) * shape_.out * shape_.in;
     run.thread_pool.run(shape_.out, [&](int o, int) {
-      for (int block = 0; block < blocks; block += kMostBlocks)
-        write_blocks(run, space, o, block,
-                     std::min(kMostBlocks, blocks - block));
+      for (int block = 0; block < blocks; ++block)
+        write(kernels_.kernel_gradients, offsets,
+              static_cast<int64_t>(o) * shape_.in +
+                  static_cast<int64_t>(block) * kBlock,
+              o, block);
     });
-  else
-    run.thread_pool.run(blocks, [&](int block, int) {
-      for (int o = 0; o < shape_.out; ++o)
-        write_blocks(run, space, o, block, 1);
-    });
-}
-
-// Of one output and `blocks` blocks of input channels, 16 channels side by
-// side.
-template <class S>
-void Conv3Backward<S>::write_blocks(const Run<S>& run, const Space& space,
-                                    int o, int first, int blocks) const {
-  A u[kMostBlocks][36][kBlock], g[9][kBlock];
-  std::fill_n(&u[0][0][0], blocks * 36 * kBlock, A(0));
-  for (int p = 0; p < space.sums.parts; ++p)
-    for (int e = 0; e < taps(); ++e)
-      for (int block = 0; block < blocks; ++block) {
-        const A* from = sums_of(space, p, e, o, first + block);
-        for (int c = 0; c < kBlock; ++c) u[block][e][c] += from[c];
-      }
-  A* to = shape_.gradient +
-          (static_cast<int64_t>(o) * shape_.in + first * kBlock) * 9;
-  for (int block = 0; block < blocks; ++block) {
-    if (shape_.winograd)
-      winograd_kernel_gradients(u[block], g);
-    else
-      std::copy_n(&u[block][0][0], 9 * kBlock, &g[0][0]);
-    for (int c = 0; c < kBlock; ++c)
-      for (int e = 0; e < 9; ++e, ++to)
-        *to = run.micro_batch.first() ? g[e][c] : *to + g[e][c];
+    return;
   }
-}
-
-// Of tap or frequency e, output o and a block of input channels.
-template <class S>
-auto Conv3Backward<S>::sums_of(const Space& space, int part, int e, int o,
-                               int64_t block) const -> const A* {
-  const A* weights = space.weights + part * space.weight_size;
-  if (shape_.winograd)
-    return weights + (static_cast<int64_t>(e) * shape_.out + o) * shape_.in +
-           block * kBlock;
-  return weights +
-         (((block * 3 + e / 3) * (shape_.out / 8) + o / 8) * 3 + e % 3) * 8 *
-             kBlock +
-         o % 8 * kBlock;
+  // [c / 16][ky][o / 8][kx][8][16]
+  constexpr int64_t kGroup = int64_t{8} * kBlock;
+  const int64_t row = shape_.out / 8 * 3 * kGroup;
+  int64_t offsets[9];
+  for (int tap = 0; tap < 9; ++tap)
+    offsets[tap] = tap / 3 * row + tap % 3 * kGroup;
+  run.thread_pool.run(blocks, [&](int block, int) {
+    for (int o = 0; o < shape_.out; ++o)
+      write(run.kernels.kernel_gradients, offsets,
+            3 * block * row + o / 8 * 3 * kGroup +
+                static_cast<int64_t>(o % 8) * kBlock,
+            o, block);
+  });
 }
 
 // Of the rows of a band, those of one parity: all of them without a stride.

@@ -58,10 +58,6 @@ class Conv3Backward {
                      int in_group, Panel<A> by_channels,
                      Panel<A> by_pixels) const;
   void write_gradient(const Run<S>& run, const Space& space) const;
-  void write_blocks(const Run<S>& run, const Space& space, int o, int first,
-                    int blocks) const;
-  const A* sums_of(const Space& space, int part, int e, int o,
-                   int64_t block) const;
 
   Conv3Shape<S> shape_;
   WinogradKernels<S> kernels_;  // if shape_.winograd

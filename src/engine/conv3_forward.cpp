@@ -87,17 +87,16 @@ void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
       run.thread_pool, shape_.out, shape_.in,
       [&](int output, int first, int last) {
         if (shape_.winograd) {
-          pack_winograd_block<A>(
-              kernels_.side, {shape_.weight, step, 9}, output, first, last,
-              false, static_cast<int64_t>(shape_.in) * shape_.out,
-              packed + static_cast<int64_t>(output) * shape_.in);
+          kernels_.pack({shape_.weight, step, 9}, output, first, last, false,
+                        static_cast<int64_t>(shape_.in) * shape_.out,
+                        packed + static_cast<int64_t>(output) * shape_.in);
           return;
         }
         A* to = packed + output * step / shape_.pair;
         for (int tap = 0; tap < 9; ++tap,
                  to += static_cast<int64_t>(shape_.in) / shape_.pair * kOutputs)
-          pack_block<A>({shape_.weight + tap, step, 9}, output, first, last,
-                        shape_.pair, to);
+          run.kernels.pack({shape_.weight + tap, step, 9}, output, first, last,
+                           to);
       },
       kKernelsAtOnce);
 }

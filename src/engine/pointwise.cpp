@@ -204,8 +204,8 @@ void PointwiseConvolution<S>::pack(const Run<S>& run, A* packed) const {
   assert(!run.alone);
   pack_in_pieces(
       run.thread_pool, out_, in_, [&](int output, int first, int last) {
-        pack_block<A>({weight_, in_, 1}, output, first, last, pair_,
-                      packed + static_cast<int64_t>(output) * in_ / pair_);
+        run.kernels.pack({weight_, in_, 1}, output, first, last,
+                         packed + static_cast<int64_t>(output) * in_ / pair_);
       });
 }
 
@@ -275,8 +275,8 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
       backward_space(run.workspace, run.thread_pool.size());
   pack_in_pieces(
       run.thread_pool, in_, out_, [&](int output, int first, int last) {
-        pack_block<A>(
-            {weight_, 1, in_}, output, first, last, pair_,
+        run.kernels.pack(
+            {weight_, 1, in_}, output, first, last,
             space.packed + static_cast<int64_t>(output) * out_ / pair_);
       });
   run.thread_pool.run(cut.tasks(), [&](int task, int thread) {
@@ -315,13 +315,11 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
   const int64_t size = static_cast<int64_t>(in_) * out_;
   const Cut rows{size / kOutputs, std::min(out_, kForwardParts)};
   run.thread_pool.run(rows.parts, [&](int part, int) {
-    for (int64_t i = rows.begin(part) * kOutputs; i < rows.end(part) * kOutputs;
-         ++i) {
-      A sum = run.micro_batch.first() ? A(0) : gradient_[i];
-      for (int p = 0; p < cut.items.parts; ++p)
-        sum += space.weights[p * size + i];
-      gradient_[i] = sum;
-    }
+    const int64_t first = rows.begin(part) * kOutputs,
+                  end = rows.end(part) * kOutputs;
+    run.kernels.add_parts(space.weights + first, size, cut.items.parts,
+                          end - first, !run.micro_batch.first(),
+                          gradient_ + first);
   });
   run.micro_batch.written(end_);
   space.sums.combine();

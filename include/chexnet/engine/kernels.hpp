@@ -50,6 +50,13 @@ struct GradientMap {
   const Accumulator<S>*a = nullptr, *b = nullptr, *c = nullptr;  // [channels]
 };
 
+// A matrix of weights [outputs][inputs] inside a tensor.
+template <class A>
+struct WeightMatrix {
+  const A* values = nullptr;
+  int64_t output_step = 0, input_step = 0;
+};
+
 // Where a panel is: `rows` between two blocks of 16 units.
 template <class A>
 struct Panel {
@@ -184,6 +191,11 @@ struct WinogradKernels {
     return int64_t{channels} * most_tiles + kBlock;
   }
 
+  // The form U = G g Gt of the 3x3 kernels of 32 outputs and inputs [first,
+  // last): to[f * frequency_step + input * 32 + output]. `from` points to the
+  // first of 9 taps; `flipped` turns each kernel by 180 degrees.
+  void (*pack)(const WeightMatrix<A>& from, int first_output, int first,
+               int last, bool flipped, int64_t frequency_step, A* to) = nullptr;
   // V[frequency][channels / 16][tile][16] of a map; without scale it is read as
   // it is.
   void (*input)(const FeatureMap<S>& map, ImageSize shape, int first_tile,
@@ -210,6 +222,10 @@ struct WinogradKernels {
   void (*weight_gradient)(const A* q, int outputs, const A* v, int channels,
                           int tiles, A* w, int64_t pitch, bool add,
                           NextRows next, NextRows also_next) = nullptr;
+  // As Kernels::kernel_gradients, of all frequencies.
+  void (*kernel_gradients)(const A* sums, const int64_t* offsets,
+                           int64_t part_step, int parts, bool add,
+                           A* to) = nullptr;
 };
 
 // A 7x7 window of the stem is read as 8x8: so many blocks of 16 values.
@@ -232,6 +248,20 @@ struct Kernels {
   // Multiplies and adds in registers for a while; returns the floating-point
   // operations done.
   double (*fma_loop)(int rounds) = nullptr;
+
+  // --- weights
+  // Those of 32 outputs and inputs [first, last), multiples of 16: [input /
+  // pair][32] units at `to`, which is the place of input 0.
+  void (*pack)(const WeightMatrix<A>& from, int first_output, int first,
+               int last, A* to);
+  // to[n] (+)= the sums of all parts, in their order; n is a multiple of 16.
+  void (*add_parts)(const A* parts, int64_t part_step, int count, int64_t n,
+                    bool add, A* to);
+  // to[16][9] (+)= the gradients of 16 3x3 kernels of neighboring inputs, from
+  // the parts' sums: those of tap t are the 16 at `sums` + offsets[t], and the
+  // next 16 kernels' may be beside them.
+  void (*kernel_gradients)(const A* sums, const int64_t* offsets,
+                           int64_t part_step, int parts, bool add, A* to);
 
   // --- panels. `pixels` [n] are the map's pixels; they become rows `at` .. of
   // the panel.

@@ -150,6 +150,21 @@ CHEXNET_INLINE Vec<Accumulator<S>> as_stored(Vec<Accumulator<S>> v) {
   return v;
 }
 
+// As many values as a vector of double has.
+CHEXNET_INLINE Vec<double> load_wide(const double* p) { return load(p); }
+CHEXNET_INLINE Vec<double> load_wide(const float* p) {
+  using Half = float __attribute__((vector_size(kVectorBytes / 2)));
+  Half half;
+  std::memcpy(&half, p, sizeof half);
+  return __builtin_convertvector(half, Vec<double>);
+}
+CHEXNET_INLINE void store_narrow(double* p, Vec<double> v) { store(p, v); }
+CHEXNET_INLINE void store_narrow(float* p, Vec<double> v) {
+  using Half = float __attribute__((vector_size(kVectorBytes / 2)));
+  const Half half = __builtin_convertvector(v, Half);
+  std::memcpy(p, &half, sizeof half);
+}
+
 // Small whole numbers kept as bytes.
 template <class A>
 CHEXNET_INLINE Vec<A> load_bytes(const uint8_t* p) {

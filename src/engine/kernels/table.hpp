@@ -6,28 +6,32 @@
 #include "pointwise_back.hpp"
 #include "sets.hpp"
 #include "stem.hpp"
+#include "weights.hpp"
 #include "winograd.hpp"
 
 namespace chexnet {
 namespace {
 
-template <class S, int M>
-WinogradKernels<S> winograd_kernels() {
-  using W = Winograd<S, M>;
-  return {M, W::kTiles, W::input, W::multiply, W::output};
-}
 template <class W, class S>
-void add_backward(WinogradKernels<S>& to) {
+void set_winograd(WinogradKernels<S>& to) {
+  using G = WinogradWeights<S, W::kM>;
   to.side = W::kM;
   to.most_tiles = W::kTiles;
+  to.pack = G::pack;
   to.input = W::input;
-  to.gradient = W::gradient;
-  to.multiply_back = W::multiply_back;
-  to.weight_gradient = W::weight_gradient;
+  to.multiply = W::multiply;
+  to.output = W::output;
+  if constexpr (W::kM == 4) {
+    to.gradient = W::gradient;
+    to.multiply_back = W::multiply_back;
+    to.weight_gradient = W::weight_gradient;
+    to.kernel_gradients = G::kernel_gradients;
+  }
 }
 
 template <class S, bool Pair>
 Kernels<S> make_kernels(const char* name) {
+  using W = Weights<S, Pair>;
   using P = Pointwise<S, Pair>;
   using B = PointwiseBack<S, Pair>;
   using C = Conv3<S, Pair>;
@@ -36,6 +40,9 @@ Kernels<S> make_kernels(const char* name) {
   k.name = name;
   k.pair = Pair ? 2 : 1;
   k.fma_loop = fma_loop<Accumulator<S>, Pair>;
+  k.pack = W::pack;
+  k.add_parts = W::add_parts;
+  k.kernel_gradients = W::kernel_gradients;
   k.normalize = P::normalize;
   k.copy = P::copy;
   k.normalize_pooled = P::normalize_pooled;
@@ -48,10 +55,9 @@ Kernels<S> make_kernels(const char* name) {
   k.conv3_band = C::band;
   k.conv3_band_back = C::band_back;
   k.conv3_weight_gradient = C::weight_gradient;
-  k.winograd2 = winograd_kernels<S, 2>();
-  k.winograd4 = winograd_kernels<S, 4>();
-  add_backward<Winograd<S, 4>>(k.winograd4);
-  add_backward<Winograd<S, 4, kWideChunk>>(k.winograd4_wide);
+  set_winograd<Winograd<S, 2>>(k.winograd2);
+  set_winograd<Winograd<S, 4>>(k.winograd4);
+  set_winograd<Winograd<S, 4, kWideChunk>>(k.winograd4_wide);
   k.stem_row = F::conv_row;
   k.stem_pool_row = F::pool_row;
   k.stem_scatter_row = F::scatter_row;

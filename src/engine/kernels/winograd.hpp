@@ -17,7 +17,7 @@
 //          |0  b a2   -a2    -b       1  0|
 //          |0    1     0     -a2-b2   0  1|
 //
-// G is in weight_packing.cpp.
+// G is in weights.hpp.
 #pragma once
 
 #include "pointwise_back.hpp"

@@ -67,7 +67,7 @@ struct Pointwise {
     const A *scale, *shift;
     A* units;  // of the first of these rows
     int64_t block_step;
-    int rows;
+    int rows, most_rows;
     int64_t ahead;  // from x to the rows that the next call normalizes
     S* out;         // where this group's outputs go
     int64_t out_pitch;
@@ -77,7 +77,8 @@ struct Pointwise {
       if (const int row = 4 * block + quarter; row < out_rows)
         prefetch_for_writing(out + row * out_pitch);
       const int first = block * kChannels;
-      __builtin_prefetch(x + ahead + quarter * pitch + first, 0, 2);
+      for (int r = quarter; r < most_rows; r += 4)
+        __builtin_prefetch(x + ahead + r * pitch + first, 0, 2);
       for (int r = quarter; r < rows; r += 4)
         for (int c = 0; c < kChannels; c += L) {
           const Panel<A> to{units + block * block_step, 0};
@@ -109,6 +110,7 @@ struct Pointwise {
             next.panel.units + first * kBlock,
             next.panel.rows * kBlock,
             last - first,
+            (kGroup * kOutputs + outputs - 1) / outputs,
             (ahead - first) * next.map.pitch,
             out,
             pitch,

@@ -188,10 +188,11 @@ struct WinogradWeights {
     // Turned by 180 degrees, a kernel's taps come in the opposite order.
     const int first_tap = flipped ? 8 : 0, step = flipped ? -1 : 1;
     for (int k = first; k < last; ++k) {
-      const A* kernel = from.values + first_output * from.output_step +
-                        k * from.input_step;
+      const A* kernel =
+          from.values + first_output * from.output_step + k * from.input_step;
       for (int o = 0; o < kOutputs; ++o, kernel += from.output_step)
-        for (int tap = 0; tap < 9; ++tap) g[tap][o] = kernel[first_tap + step * tap];
+        for (int tap = 0; tap < 9; ++tap)
+          g[tap][o] = kernel[first_tap + step * tap];
       for (int o = 0; o < kOutputs; o += kWide) {
         D half[3][kSide];  // [x][y]
         for (int x = 0; x < 3; ++x)

@@ -174,18 +174,21 @@ struct Cut {
 
 // Backward sums weight gradients over pixels: few parts, each with its own
 // sums, so that the result does not depend on threads. More threads than parts
-// share a part by input channels, which changes no sum. `most_parts` limits
-// them where sums leave the caches, since each is written and read once more.
+// share a part by input channels, which changes no sum; `least_ranges` divides
+// them in any case. `most_parts` limits parts where sums leave the caches,
+// since each is written and read once more.
 struct BackwardCut {
   Cut items;
   int ranges = 1, blocks = 1;  // blocks of 32 input channels
 
   static constexpr int kParts = 4;
-  BackwardCut(int64_t count, int channels, int threads, int most_parts = kParts)
+  BackwardCut(int64_t count, int channels, int threads, int most_parts = kParts,
+              int least_ranges = 1)
       : items{count,
               static_cast<int>(std::clamp<int64_t>(count / 2, 1, most_parts))},
         blocks(channels / kOutputs) {
-    ranges = std::min(blocks, threads / std::gcd(threads, items.parts));
+    ranges = std::min(blocks, std::max(threads / std::gcd(threads, items.parts),
+                                       least_ranges));
   }
   int tasks() const { return items.parts * ranges; }
   int part(int task) const { return task / ranges; }

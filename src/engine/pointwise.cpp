@@ -131,12 +131,25 @@ auto PointwiseConvolution<S>::forward_space(std::byte* region, int threads,
   return s;
 }
 
+// Where a part's weights and the sums of their gradient would not stay in L2
+// from tile to tile, it is gone through for some input channels at a time. That
+// makes dy's panels once for each range, so ranges are not narrow.
 template <class S>
+BackwardCut PointwiseConvolution<S>::backward_cut(int threads) const {
+  constexpr int64_t kBytes = int64_t{512} << 10;
+  constexpr int kLeast = 256;  // channels
+  const int64_t bytes = int64_t{in_} * out_ * static_cast<int64_t>(sizeof(A)) *
+                        (pair_ + 1) / pair_;
+  const auto wanted = static_cast<int>((bytes + kBytes - 1) / kBytes);
+  return {backward_tiles_, in_, threads, BackwardCut::kParts,
+          std::clamp(in_ / std::max(kLeast, out_), 1, wanted)};
+}
 
+template <class S>
 auto PointwiseConvolution<S>::backward_space(std::byte* region,
                                              int threads) const
     -> BackwardSpace {
-  const BackwardCut cut(backward_tiles_, in_, threads);
+  const BackwardCut cut = backward_cut(threads);
   LinearAllocator allocator(region);
   BackwardSpace s;
   s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
@@ -270,7 +283,7 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
   const PassTimer timer(run.layer_times, PassKind::kPointwiseBackward,
                         4.0 * pixels * in_ * out_,
                         pixels * (2 * bytes_per_pixel() + in_ * sizeof(S)));
-  const BackwardCut cut(backward_tiles_, in_, run.thread_pool.size());
+  const BackwardCut cut = backward_cut(run.thread_pool.size());
   const BackwardSpace space =
       backward_space(run.workspace, run.thread_pool.size());
   pack_in_pieces(

@@ -58,6 +58,7 @@ class PointwiseConvolution {
                  int n, Panel<A> panel) const;
   ForwardSpace forward_space(std::byte* region, int threads,
                              bool training) const;
+  BackwardCut backward_cut(int threads) const;
   BackwardSpace backward_space(std::byte* region, int threads) const;
   void read_pixels(int64_t first, int n, int64_t* pixels) const;
   NextRows rows_after(const S* map, int64_t pitch, int64_t first,

@@ -43,9 +43,18 @@ struct Pointwise {
 
   static void normalize_pooled(const FeatureMap<S>& map, const int64_t* pixels,
                                int n, int64_t row, Panel<A> panel, int64_t at) {
+    constexpr int kAhead = 4;  // pixels of the mean
     for (int p = 0; p < n; ++p) {
       const S* upper = map.x + pixels[p] * map.pitch;
       const S* lower = upper + row * map.pitch;
+      const int64_t ahead =
+          (p + kAhead < n ? pixels[p + kAhead] - pixels[p] : 2 * kAhead) *
+          map.pitch;
+      for (int c = 0; c < 2 * map.channels;  // of two neighbors
+           c += 64 / static_cast<int>(sizeof(S))) {
+        __builtin_prefetch(upper + ahead + c, 0, 2);
+        __builtin_prefetch(lower + ahead + c, 0, 2);
+      }
       for (int c = 0; c < map.channels; c += L) {
         const Vec<A> scale = load(map.scale + c), shift = load(map.shift + c);
         const auto value = [&](const S* x) {

@@ -181,6 +181,25 @@ struct PointwiseBack {
     }
   }
 
+  // Asks for the four pixels of each row of a group while it is multiplied.
+  struct AskForFour {
+    static constexpr bool kAny = true;
+    const GradientEpilogue<S>* epilogue;
+    const int64_t* pixels;
+    int64_t row;
+    int channel, rows;
+    int portion;  // pixels a quarter of a block
+    CHEXNET_INLINE void operator()(int block, int quarter) const {
+      const int first = (4 * block + quarter) * portion;
+      for (int i = first; i < std::min(first + portion, 4 * rows); ++i) {
+        const int64_t pixel = pixels[i / 4] + i % 4 / 2 * row + i % 2;
+        prefetch_outputs<2>(epilogue->map.x + pixel * epilogue->map.pitch +
+                            channel);
+        prefetch_for_writing(epilogue->d + pixel * epilogue->d_pitch + channel);
+      }
+    }
+  };
+
   static void multiply_back_pooled(Panel<A> panel, int n, int channels,
                                    const A* weights,
                                    const GradientEpilogue<S>& epilogue,
@@ -192,15 +211,11 @@ struct PointwiseBack {
     for (int o = epilogue.first; o < epilogue.last; o += kOutputs)
       for (int p = 0; p < n; p += kGroup) {
         const int rows = std::min(kGroup, n - p);
-        for (int r = 0; r < rows;
-             ++r) {  // what the epilogue will read arrives meanwhile
-          prefetch_outputs(epilogue.map.x + pixels[p + r] * epilogue.map.pitch +
-                           o);
-          prefetch_outputs(epilogue.d + pixels[p + r] * epilogue.d_pitch + o);
-        }
-        multiply_group<A, Pair>(
+        multiply_group_and<A, Pair>(
             panel.units + p * kBlock, offsets.values, blocks,
-            weights + static_cast<int64_t>(o) * blocks * kBlock, rows, group);
+            weights + static_cast<int64_t>(o) * blocks * kBlock, rows, group,
+            AskForFour{&epilogue, pixels + p, row, o, rows,
+                       (4 * rows + 4 * blocks - 1) / (4 * blocks)});
         back_group_pooled(group, rows, epilogue, o, pixels + p, row, y, p);
       }
   }

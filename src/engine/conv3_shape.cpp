@@ -78,7 +78,7 @@ void Conv3Shape<S>::clear_border(Panel<A> panel, const PaddedImage& shape,
         clear(at + (y + 1) * pitch * kBlock, 1);
         clear(at + ((y + 2) * pitch - 1) * kBlock, 1);
       }
-      clear(at + (shape.height + 1) * pitch * kBlock, 2 * pitch);
+      clear(at + (shape.height + 1) * pitch * kBlock, 3 * pitch);
     }
 }
 

@@ -137,9 +137,9 @@ inline WinogradTile winograd_tile(ImageSize image, int side, int tile) {
 // panel row.
 struct PaddedImage : ImageSize {
   int pitch() const { return width + 2; }
-  // One row above; two below, because two short rows that are multiplied
+  // One row above; three below, because two short rows that are multiplied
   // together read past the last one.
-  int64_t rows() const { return static_cast<int64_t>(height + 3) * pitch(); }
+  int64_t rows() const { return static_cast<int64_t>(height + 4) * pitch(); }
   int64_t at(int image, int y, int x) const {
     return image * rows() + static_cast<int64_t>(y + 1) * pitch() + x + 1;
   }
@@ -257,9 +257,10 @@ struct Kernels {
   // to[n] (+)= the sums of all parts, in their order; n is a multiple of 16.
   void (*add_parts)(const A* parts, int64_t part_step, int count, int64_t n,
                     bool add, A* to);
-  // to[16][9] (+)= the gradients of 16 3x3 kernels of neighboring inputs, from
-  // the parts' sums: those of tap t are the 16 at `sums` + offsets[t], and the
-  // next 16 kernels' may be beside them.
+  // to[16][9] (+)= the gradients of the 3x3 kernels of 16 neighboring inputs,
+  // all parts together. A part's sums of tap t are the 16 at `sums` +
+  // offsets[t]; what lies behind them in memory is asked for, as the next call
+  // is likely to want it.
   void (*kernel_gradients)(const A* sums, const int64_t* offsets,
                            int64_t part_step, int parts, bool add, A* to);
 

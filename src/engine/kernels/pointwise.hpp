@@ -47,9 +47,9 @@ struct Pointwise {
     for (int p = 0; p < n; ++p) {
       const S* upper = map.x + pixels[p] * map.pitch;
       const S* lower = upper + row * map.pitch;
-      const int64_t ahead =
-          (p + kAhead < n ? pixels[p + kAhead] - pixels[p] : 2 * kAhead) *
-          map.pitch;
+      const int64_t ahead = (p + kAhead < n ? pixels[p + kAhead] - pixels[p]
+                                            : int64_t{2} * kAhead) *
+                            map.pitch;
       for (int c = 0; c < 2 * map.channels;  // of two neighbors
            c += 64 / static_cast<int>(sizeof(S))) {
         __builtin_prefetch(upper + ahead + c, 0, 2);

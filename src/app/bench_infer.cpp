@@ -24,7 +24,8 @@ void print_text(const InferOptions& options, const Json& json) {
             << options.size << " px  " << json["precision"].get<std::string>()
             << "  " << fixed(json["images_per_s"], 1) << " images/s  "
             << fixed(json["ms_per_pass"]["median"], 1) << " ms per pass  peak "
-            << readable_bytes(json["peak_bytes"].get<double>()) << "\n";
+            << readable_bytes(json["peak_bytes"].get<double>()) << "\n"
+            << json["device"].get<std::string>() << "\n";
 }
 
 int bench_infer(const InferOptions& options, Invocation& invocation) {

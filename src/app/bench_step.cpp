@@ -100,7 +100,8 @@ void print_text(const StepOptions& options, const Json& json) {
             << fixed(json["ms_per_step"]["median"], 1) << " ms per step  "
             << fixed(json["cpu_s_per_step"], 2) << " CPU s per step  peak "
             << readable_bytes(json["peak_bytes"].get<double>()) << "\n"
-            << json["engine"].get<std::string>() << "\n";
+            << json["engine"].get<std::string>() << "; "
+            << json["device"].get<std::string>() << "\n";
   if (json.contains("hidden_fraction"))
     std::cout << "all-reduce alone " << fixed(json["ms_allreduce_alone"], 1)
               << " ms, step without communication "

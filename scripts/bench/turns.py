@@ -1,7 +1,10 @@
 """What the programs of scripts/bench share: commands and their memory, rounds in turn, and a network to score with."""
+import argparse
 import json
 import os
 import pathlib
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -12,15 +15,58 @@ PROGRAM = os.environ.get('CHEXNET_PROGRAM', f'{ROOT}/build/release/chexnet-train
 PYTHON = os.environ.get('PYTHON', 'python3')
 
 
+def parser_of(doc):
+    """Of a script whose text has its usage behind 'usage: '."""
+    description, usage = doc.split('usage: ')
+    return argparse.ArgumentParser(description=description, usage=usage.rstrip().replace('%', '%%'))
+
+
+def count(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f'{value} is less than 1')
+    return value
+
+
+def output_file(text):
+    """Where a file can be written, told before hours are measured for it."""
+    folder = os.path.dirname(os.path.abspath(text))
+    if os.path.isdir(text) or not os.access(text if os.path.exists(text) else folder, os.W_OK):
+        raise argparse.ArgumentTypeError(f'{text} cannot be written')
+    return os.path.abspath(text)
+
+
+def need_programs(package=None):
+    if not shutil.which(PROGRAM):
+        sys.exit(f'{PROGRAM} is no program. Hint: scripts/build release, or set CHEXNET_PROGRAM')
+    if not shutil.which(PYTHON):
+        sys.exit(f'{PYTHON} is no program: set PYTHON')
+    if package and not has(package):
+        sys.exit(f'{PYTHON} has no {package}: set PYTHON')
+
+
+def start(main):
+    """Without a traceback where it is stopped; temporary folders are removed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(f'{os.path.basename(sys.argv[0])}: stopped')
+
+
 def run(*command):
     """Output and peak MB of a command."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     errors = []
-    drain = threading.Thread(target=lambda: errors.append(process.stderr.read()))
+    drain = threading.Thread(target=lambda: errors.append(process.stderr.read()), daemon=True)
     drain.start()
-    out = process.stdout.read()
-    drain.join()
-    _, status, usage = os.wait4(process.pid, 0)
+    try:
+        out = process.stdout.read()
+        drain.join()
+        _, status, usage = os.wait4(process.pid, 0)
+    except KeyboardInterrupt:
+        process.terminate()
+        raise
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         sys.exit(f'{" ".join(command)}\nended with {process.returncode}\n{errors[0][-2000:]}')

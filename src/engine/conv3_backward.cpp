@@ -224,14 +224,14 @@ void Conv3Backward<S>::write_gradient(const Run<S>& run,
   }
   // [c / 16][ky][o / 8][kx][8][16]
   constexpr int64_t kGroup = int64_t{8} * kBlock;
-  const int64_t row = shape_.out / 8 * 3 * kGroup;
+  const int64_t row = int64_t{3} * (shape_.out / 8) * kGroup;
   int64_t offsets[9];
   for (int tap = 0; tap < 9; ++tap)
-    offsets[tap] = tap / 3 * row + tap % 3 * kGroup;
+    offsets[tap] = (tap / 3) * row + (tap % 3) * kGroup;
   run.thread_pool.run(blocks, [&](int block, int) {
     for (int o = 0; o < shape_.out; ++o)
       write(run.kernels.kernel_gradients, offsets,
-            3 * block * row + o / 8 * 3 * kGroup +
+            int64_t{3} * block * row + int64_t{3} * (o / 8) * kGroup +
                 static_cast<int64_t>(o % 8) * kBlock,
             o, block);
   });

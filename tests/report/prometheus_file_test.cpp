@@ -195,7 +195,7 @@ TEST_CASE("the file of a run in an object store is named after its place") {
 
   // Complete, it leaves no folder here, and is there all the same.
   fs::remove_all(run);
-  PrometheusFile(asks_for(node), folder / "other");
+  { const PrometheusFile other(asks_for(node), folder / "other"); }
   CHECK(pages_in(node) == pages);
 }
 

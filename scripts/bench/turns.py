@@ -13,6 +13,8 @@ import threading
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.environ.get('CHEXNET_PROGRAM', f'{ROOT}/build/release/chexnet-train')
 PYTHON = os.environ.get('PYTHON', 'python3')
+# Untouched NIH files.
+ORIGINALS = os.environ.get('CHEXNET_XRAY_DIR', f'{ROOT}/../shared/xray') + '/nih1024_raw'
 
 
 def parser_of(doc):
@@ -21,7 +23,7 @@ def parser_of(doc):
     return argparse.ArgumentParser(description=description, usage=usage.rstrip().replace('%', '%%'))
 
 
-def count(text):
+def positive(text):
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f'{value} is less than 1')
@@ -36,9 +38,12 @@ def output_file(text):
     return os.path.abspath(text)
 
 
-def need_programs(package=None):
+def need_program():
     if not shutil.which(PROGRAM):
         sys.exit(f'{PROGRAM} is no program. Hint: scripts/build release, or set CHEXNET_PROGRAM')
+
+
+def need_python(package=None):
     if not shutil.which(PYTHON):
         sys.exit(f'{PYTHON} is no program: set PYTHON')
     if package and not has(package):
@@ -73,8 +78,8 @@ def run(*command):
     return out, usage.ru_maxrss / 1024
 
 
-def has(package):
-    return subprocess.run([PYTHON, '-c', f'import {package}'], stderr=subprocess.DEVNULL).returncode == 0
+def has(packages, python=PYTHON):
+    return subprocess.run([python, '-c', f'import {packages}'], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def in_turn(measures, rounds):

@@ -145,7 +145,9 @@ std::vector<CheckResult> of_placements(const std::vector<PlacementRow>& rows) {
          row.host + ", cores " + row.cores + ", NUMA node " + row.numa +
              (row.gpu.empty() ? "" : ", " + row.gpu) +
              (row.hca.empty() ? "" : ", " + row.hca) + ": " + row.binding,
-         row.good ? "" : "mpirun --map-by socket, or launch.bind=fix"});
+         row.good
+             ? ""
+             : "mpirun --map-by socket or --bind-to none, or launch.bind=fix"});
   return checks;
 }
 

@@ -96,8 +96,7 @@ std::string narrow_step_problem(const Environment& env, size_t cpus) {
          " CPUs that the job asked for a task. Hint: from Slurm 22.05 on a "
          "step does not inherit "
          "-c: srun -c " +
-         std::to_string(wanted) +
-         " …, or export SRUN_CPUS_PER_TASK=" + std::to_string(wanted);
+         std::to_string(wanted) + " …";
 }
 
 std::vector<std::string> command_words(const Environment& env,

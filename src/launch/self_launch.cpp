@@ -34,6 +34,7 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <optional>
@@ -314,6 +315,7 @@ int run_as_parent(const std::vector<std::string>& command,
   std::optional<StreamRelay> out, errors;
   ChildStreams streams{work.gives_stdin, STDOUT_FILENO, STDERR_FILENO};
   if (of_mpi) {
+    for (const char* name : kStepVariables) unsetenv(name);
     streams.out = out.emplace(STDOUT_FILENO).for_child();
     streams.errors =
         errors.emplace(STDERR_FILENO, StreamRelay::Lines::kErrorsOnce)

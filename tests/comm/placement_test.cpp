@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
+#include "chexnet/machine/affinity.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/made_up_gpus.hpp"
@@ -50,4 +52,35 @@ TEST_CASE("a rank is told who else uses its GPU") {
 
 TEST_CASE("a rank that NVML counts otherwise is no stranger to itself") {
   CHECK(warnings(process(4711)).empty());
+}
+
+TEST_CASE("ranks on fewer CPUs than the job has are told why") {
+  const std::vector<int> all = allowed_cpus();
+  if (all.size() < 2) return;
+  const auto solo = solo_communicator();
+  const auto placed = [&](BindPolicy bind) {
+    return place_ranks(*solo, bind, {}, true);
+  };
+  setenv("SLURM_JOB_ID", "7", 1);
+  setenv("SLURM_CPUS_ON_NODE", "1", 1);  // of the step
+  setenv("SLURM_JOB_CPUS_PER_NODE", "2(x3),3", 1);
+  CHECK(placed(BindPolicy::kCheck).warnings.empty());
+  bind_process({all.front()});
+  const auto text = [&] {
+    const auto warnings = placed(BindPolicy::kCheck).warnings;
+    return warnings.empty() ? std::string() : warnings.front();
+  };
+  CHECK(text().find(": the ranks run on 1 of the 2 CPUs that the job has here. "
+                    "Hint: mpirun --bind-to none") != std::string::npos);
+  CHECK(placed(BindPolicy::kCheck).table.front().binding ==
+        "1 of the 2 CPUs that the job has here");
+  CHECK_FALSE(placed(BindPolicy::kCheck).table.front().good);
+  setenv("SRUN_CPUS_PER_TASK", "1", 1);
+  CHECK(text().find("Hint: unset SRUN_CPUS_PER_TASK") != std::string::npos);
+  CHECK(placed(BindPolicy::kOff).warnings.empty());
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_CPUS_ON_NODE",
+                           "SLURM_JOB_CPUS_PER_NODE", "SRUN_CPUS_PER_TASK"})
+    unsetenv(name);
+  CHECK(text().find("the ranks run on") == std::string::npos);
+  bind_process(all);
 }

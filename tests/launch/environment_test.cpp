@@ -71,7 +71,10 @@ TEST_CASE("habits of torchrun under srun get the fix") {
             .empty());  // --gpus-per-task: each rank sees its own
   CHECK(idle_gpus_problem(made_up({{"OMPI_COMM_WORLD_RANK", "0"}}), 4, 1)
             .empty());
-  CHECK(narrow_step_problem(step, 1).find("srun -c 8") != std::string::npos);
+  const std::string narrow = narrow_step_problem(step, 1);
+  CHECK(narrow.find("srun -c 8") != std::string::npos);
+  // An exported variable would hold for mpirun's own srun too.
+  CHECK(narrow.find("SRUN_CPUS_PER_TASK") == std::string::npos);
   CHECK(narrow_step_problem(step, 8).empty());
   CHECK(
       narrow_step_problem(made_up({{"SLURM_CPUS_PER_TASK", "8"}}), 1).empty());

@@ -1,7 +1,11 @@
 #include "chexnet/launch/self_launch.hpp"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
 
 #include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
@@ -211,6 +215,20 @@ TEST_CASE("a parent passes on the exit code of its command") {
   ParentSignals signals;
   CHECK(run_as_parent({"sleep", "60"}, signals,
                       {.ends_it = [] { return true; }}) == 137);
+}
+
+TEST_CASE("mpirun does not see what would narrow its own srun") {
+  const ScratchFolder folder;
+  const std::string mpirun = (folder.path() / "mpirun").string();
+  std::ofstream(mpirun) << "#!/bin/sh\nexit ${SRUN_CPUS_PER_TASK-0}\n";
+  chmod(mpirun.c_str(), S_IRWXU);
+  setenv("SRUN_CPUS_PER_TASK", "3", 1);
+  const std::string path = variable(process_environment(), "PATH");
+  setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  ParentSignals signals;
+  CHECK(run_as_parent({"mpirun"}, signals) == 0);
+  setenv("PATH", path.c_str(), 1);
+  unsetenv("SRUN_CPUS_PER_TASK");
 }
 
 TEST_CASE("a signal between two commands waits until it is looked at") {

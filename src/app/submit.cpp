@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <memory>
 
 #include "chexnet/app/commands.hpp"
@@ -26,6 +27,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/patient_ids.hpp"
 #include "chexnet/launch/batch_system.hpp"
@@ -35,6 +37,7 @@
 #include "chexnet/launch/kubernetes.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/report/waiting_run.hpp"
+#include "chexnet/run/recipe.hpp"
 #include "chexnet/run/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 #include "job_hand_over.hpp"
@@ -125,6 +128,38 @@ void say_cores(const JobRequest& request) {
   log_warning(
       "[submit] each rank gets one core, for compute and loader threads "
       "together. Hint: --cpus-per-rank N, or cpus_per_rank in the site file");
+}
+
+void warn_of_idle_gpus(const std::vector<Config>& configs,
+                       const JobRequest& request) {
+  const bool idle = request.gpus_per_node > 0 &&
+                    std::ranges::any_of(configs, [](const Config& config) {
+                      return config.launch.device == DeviceKind::kCpu;
+                    });
+  if (idle)
+    log_warning(
+        "[submit] the job has " + counted(request.gpus_per_node, "GPU") +
+        " on each host, and launch.device is cpu: they would be idle. "
+        "Hint: launch.device=auto, or no --gpus-per-node (gpus_per_node "
+        "of the site file)");
+}
+
+// A run that repeats another would cost as much and be compared as if the two
+// differed.
+void refuse_equal_points(const std::vector<SweepPoint>& points,
+                         const std::vector<Config>& configs) {
+  std::map<std::string, std::string> folder_of;  // by the run's recipe
+  for (size_t i = 0; i < points.size(); ++i) {
+    const auto [other, is_new] =
+        folder_of.insert({recipe_text(configs[i]), points[i].run_folder});
+    if (!is_new)
+      throw ConfigError(
+          "[submit] --sweep: " + other->second + " and " +
+          points[i].run_folder +
+          " would be the same run under two names. Hint: leave one out. "
+          "train.lr_scaling changes a run whose train.batch is not "
+          "train.lr_base_batch, and train.momentum one of sgd");
+  }
 }
 
 std::string site_file_of(const SubmitOptions& options) {
@@ -286,6 +321,7 @@ int run(const SubmitOptions& options, Invocation& invocation) {
     configs.push_back(config_of(point, options, variables));
   if (configs.empty())
     configs.push_back(config_of({request.run_folder, {}}, options, variables));
+  refuse_equal_points(request.points, configs);
   if (options.local)
     return options.dry_run ? print_sweep(request) : run_sweep(request);
   check_setup(request.setup);
@@ -301,6 +337,7 @@ int run(const SubmitOptions& options, Invocation& invocation) {
   const std::string script =
       objects ? objects->config_map + objects->jobs : job_script(request);
   say_cores(request);
+  warn_of_idle_gpus(configs, request);
   if (options.kubernetes) warn_of_absent_keys(configs.front());
   look_for_paths(options, config);
   if (options.dry_run) {

@@ -177,7 +177,8 @@ std::string job_name(const JobRequest& request) {
 }
 
 int ranks_per_node(const JobRequest& request) {
-  return std::max({request.ranks_per_node, request.gpus_per_node, 1});
+  return request.ranks_per_node > 0 ? request.ranks_per_node
+                                    : std::max(request.gpus_per_node, 1);
 }
 
 std::string directive_lines(const JobRequest& request) {

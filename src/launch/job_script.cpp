@@ -9,6 +9,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/restart_policy.hpp"
 #include "chexnet/launch/self_launch.hpp"
@@ -225,13 +226,18 @@ void agree_on_ranks(const LaunchConfig& launch, JobRequest& request) {
   refuse_more_than_a_job(ranks_per_node(request), request.cpus_per_rank,
                          "cores on each host", "ranks x cores per rank",
                          "--ranks-per-node or --cpus-per-rank");
-  if (launch.device != DeviceKind::kCpu && request.gpus_per_node > 0 &&
-      ranks_per_node(request) > request.gpus_per_node)
+  const bool uses_gpus =
+      launch.device != DeviceKind::kCpu && request.gpus_per_node > 0;
+  if (uses_gpus && ranks_per_node(request) != request.gpus_per_node)
     throw ConfigError(
-        "[submit] " + number(ranks_per_node(request)) + " ranks would share " +
-        number(request.gpus_per_node) +
-        " GPUs on each host. Hint: a rank for each GPU: leave out "
-        "--ranks-per-node");
+        "[submit] " + counted(ranks_per_node(request), "rank") +
+        (ranks_per_node(request) > request.gpus_per_node
+             ? " would share "
+             : " would not use all of ") +
+        counted(request.gpus_per_node, "GPU") +
+        " on each host. Hint: a rank for each GPU: leave out --ranks-per-node, "
+        "or --gpus-per-node " +
+        number(ranks_per_node(request)));
 
   const auto refuse = [&](const std::string& key, int value) {
     throw ConfigError(

@@ -7,7 +7,9 @@
 #include <cassert>
 #include <cstdint>
 
+#include "chexnet/config/load.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/run/schedule.hpp"
 
 namespace chexnet {
 namespace {
@@ -65,6 +67,37 @@ void warn_of_recipe(const Config& config, const RunDecisions& decisions,
   if (decisions.chose_batch)
     warn_of_chosen_batch(std::to_string(decisions.batch));
   warn_of_small_batchnorm(config, decisions.batch, ranks);
+}
+
+std::string recipe_text(Config config) {
+  const TrainConfig unused;
+  TrainConfig& train = config.train;
+  config.run.dir.clear();
+  config.run.name.clear();
+  if (train.batch) {
+    TrainConfig scaled = train;
+    scaled.schedule = ScheduleKind::kConstant;
+    scaled.warmup_epochs = 0;
+    train.lr = learning_rate(scaled, *train.batch, 0, 1, {});
+    train.lr_scaling = unused.lr_scaling;
+    train.lr_base_batch = unused.lr_base_batch;
+  }
+  if (train.optimizer == OptimizerKind::kSgd) {
+    train.beta1 = unused.beta1;
+    train.beta2 = unused.beta2;
+    train.eps = unused.eps;
+  } else {
+    train.momentum = unused.momentum;
+  }
+  if (train.schedule != ScheduleKind::kPlateau) {
+    train.plateau_factor = unused.plateau_factor;
+    train.plateau_patience = unused.plateau_patience;
+  }
+  if (train.schedule != ScheduleKind::kStep) {
+    train.step_epochs = unused.step_epochs;
+    train.step_factor = unused.step_factor;
+  }
+  return config_yaml(config);
 }
 
 std::string other_batchnorm_text(const Config& config, int64_t batch,

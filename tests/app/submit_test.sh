@@ -27,7 +27,11 @@ check "scripts of the project pass shellcheck" shellcheck -S warning scripts/set
 refused 2 "nearest are 'train.lr'" submit "$small" --sweep train.lrr=1 --dry-run
 refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32" submit "$small" --nodes 8 --gpus-per-node 4 --dry-run
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run
-"$program" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh"
+refused 2 "2 ranks would not use all of 4 GPUs on each host. Hint: " submit "$small" --set launch.device=auto --gpus-per-node 4 --ranks-per-node 2 --dry-run
+refused 2 "lr_scaling=none and $scratch/s/lr_scaling=linear would be the same run" submit "$small" --set train.batch=16 --out "$scratch/s" --sweep train.lr_scaling=none,linear --dry-run
+refused 2 "lr=0.001_seed=1 would be the same run" submit "$small" --out "$scratch/s" --sweep train.lr=1e-3,0.001 --seeds 2 --local --dry-run
+"$program" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh" 2>"$scratch/log"
+check "GPUs for a config of CPUs get a warning" grep -qF '[submit] the job has 4 GPUs on each host, and launch.device is cpu' "$scratch/log"
 check "the warning of a short job leaves most of it" grep -qx '#SBATCH --signal=B:USR1@6' "$scratch/short.sh"
 refused 2 "--launcher srun is of Slurm" submit "$small" --lsf --launcher srun --dry-run
 refused 2 "--launcher flux-run is of Flux" submit "$small" --launcher flux-run --dry-run

@@ -275,8 +275,11 @@ TEST_CASE("ranks of a job do not share GPUs") {
     return error_of<ConfigError>([&] { agree_on_ranks(launch, request); });
   };
   CHECK(has(error(), "4 ranks would share 2 GPUs"));
+  request.ranks_per_node = 1;
+  CHECK(has(error(), "1 rank would not use all of 2 GPUs"));
   launch.device = DeviceKind::kCpu;  // the GPUs are not for them
   CHECK(error().empty());
+  CHECK(has(job_script(request), "--ntasks-per-node=1\n"));
 }
 
 TEST_CASE("a job of more ranks or cores than any machine has is refused") {

@@ -57,3 +57,27 @@ TEST_CASE("a weighted loss says that scores are then no probabilities") {
     CHECK(text.find("no probabilities") != std::string::npos);
   }
 }
+
+TEST_CASE("settings that ask for the same run are told") {
+  Config config;
+  config.train.batch = config.train.lr_base_batch = 32;
+  const std::string text = recipe_text(config);
+  const auto is_other = [&](auto&& change) {
+    Config other = config;
+    change(other.train);
+    return recipe_text(other) != text;
+  };
+  CHECK_FALSE(
+      is_other([](TrainConfig& t) { t.lr_scaling = LrScaling::kSqrt; }));
+  CHECK_FALSE(is_other([](TrainConfig& t) { t.momentum = 0.5; }));
+  CHECK_FALSE(is_other([](TrainConfig& t) { t.step_epochs = 3; }));
+  CHECK_FALSE(is_other([](TrainConfig& t) { t.plateau_patience = 3; }));
+  CHECK(is_other([](TrainConfig& t) {
+    t.lr_scaling = LrScaling::kSqrt;
+    t.lr_base_batch = 16;
+  }));
+  CHECK(is_other([](TrainConfig& t) { t.beta1 = 0.5; }));
+  config.train.batch.reset();  // auto: the rate follows what the ranks choose
+  CHECK(recipe_text(config) != text);
+  CHECK(is_other([](TrainConfig& t) { t.lr_scaling = LrScaling::kSqrt; }));
+}

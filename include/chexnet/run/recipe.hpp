@@ -21,6 +21,11 @@ std::string loss_text(const TrainConfig& config);
 void warn_of_recipe(const Config& config, const RunDecisions& decisions,
                     int ranks);
 
+// Equal where two configs ask for the same run: the config's text without names
+// and places, with the learning rate that is reached, and without what train's
+// optimizer and schedule do not read.
+std::string recipe_text(Config config);
+
 // The warning of a resume on the ranks and micro-batches of `now`, of a run
 // that had those of `before`; empty where BatchNorms see as many images.
 std::string other_batchnorm_text(const Config& config, int64_t batch,

@@ -21,6 +21,20 @@ if [ ! -e /dev/nvidiactl ]; then
   check "nor where it is there" eval 'setup && ! grep -qF "$hint" "$scratch/setup.txt"'
 fi
 
+# The quick start builds and runs the preset of the variant that it sets up. Stand-ins for what it calls write that down.
+quick=$scratch/quick
+mkdir -p "$quick"/{scripts,build/release,build/cuda12}
+cp scripts/quickstart "$quick/scripts/"
+for name in scripts/setup scripts/build build/{release,cuda12}/chexnet-train; do
+  printf '#!/bin/sh\necho "$0 $*" >>called.txt\n' >"$quick/$name"
+  chmod +x "$quick/$name"
+done
+quickstart() { rm -f "$quick/called.txt"; "$quick/scripts/quickstart" "$@" >"$scratch/quick.txt" && sed 's/ .*//' "$quick/called.txt" | sort -u | paste -sd ' '; }
+check "quickstart --cuda cuda12 builds and runs cuda12" [ "$(quickstart --no-apt --cuda cuda12)" = "build/cuda12/chexnet-train scripts/build scripts/setup" ]
+check "with the options passed on" eval 'grep -qx "scripts/setup --no-apt --cuda cuda12" "$quick/called.txt" && grep -qx "scripts/build cuda12 chexnet-train" "$quick/called.txt"'
+check "quickstart builds and runs release" [ "$(quickstart)" = "build/release/chexnet-train scripts/build scripts/setup" ]
+check "quickstart --help asks for nothing else" [ "$(quickstart --help)" = "$quick/scripts/setup" ]
+
 # What is downloaded is what the pins say, byte by byte. Wheels of a few bytes, from a folder in place of the network.
 tree=$scratch/pinned
 mkdir -p "$tree/third_party/pins" "$tree/scripts" "$scratch/index"

@@ -8,7 +8,7 @@ variant=$(said CHEXNET_CUDA_VARIANT) other=cuda12
 [ "$variant" = cuda13 ] || other=cuda13
 torch=$(dirname "$(readlink -f "$CHEXNET_BUILD/torch")")
 pack() { scripts/bundle --cuda "$variant" --build "$CHEXNET_BUILD" "$@"; }
-check "the bundle is below 60 MB, and no file of it is above the floor" pack "$scratch/bundle.tar.gz"
+check "the bundle is small, and no file of it is above the floor" pack "$scratch/bundle.tar.gz"
 (umask 077; pack "$scratch/again.tar.gz" >/dev/null)
 check "packed again, by someone else, it has the same bytes" cmp "$scratch/bundle.tar.gz" "$scratch/again.tar.gz"
 rc=0; scripts/bundle --cuda $other --build "$CHEXNET_BUILD" "$scratch/none.tar.gz" 2>"$scratch/err" || rc=$?

@@ -46,6 +46,10 @@ constexpr double kLateOutput_s = 4;
 constexpr int kSignalBase =
     128;  // exit codes of commands that a signal ended, less the signal
 
+bool is_by_signal(int code) {
+  return code > kSignalBase && code < kSignalBase + 32;
+}
+
 // Of another run there is none.
 std::optional<PostMortemNote> own_postmortem(const OwnRun& run,
                                              const ParentTask& task) {
@@ -61,7 +65,7 @@ PostMortemNote launcher_note(const std::string& started, int exit_code,
   report.exit_code = static_cast<int>(ExitCode::kDevice);
   report.what =
       started + " ended with exit code " + std::to_string(exit_code) +
-      (exit_code > kSignalBase && exit_code < kSignalBase + 32
+      (is_by_signal(exit_code)
            ? " (signal " + std::to_string(exit_code - kSignalBase) +
                  " ended it or a rank)"
            : "") +
@@ -135,6 +139,17 @@ void record_stop(const OwnRun& run, const ParentTask& task,
   } catch (const std::exception& e) {
     log_warning(e.what());
   }
+}
+
+void explain_stop(const OwnRun& run, const ParentTask& task) {
+  PostMortem report;
+  report.what =
+      "[launch] stopped on request, or the job was canceled: a signal ended "
+      "the ranks or mpirun";
+  if (run.is_ours()) report.checkpoint = last_checkpoint(task.run_folder);
+  report.resume = task.resume_command;
+  log_warning(run.is_ours() ? report.sentence() : report.what);
+  record_stop(run, task, "stopped by a signal that ended ranks or mpirun");
 }
 
 void explain_stuck_launcher(const OwnRun& run, const ParentTask& task,
@@ -230,14 +245,11 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
       return static_cast<int>(ExitCode::kHang);
     const bool stop_before = signals.asked_to_stop();
     // The first seconds of mpirun and the ranks are before anybody listens to a
-    // signal; and mpirun calls its own end by the second request an error.
-    const bool by_signal = code > kSignalBase && code < kSignalBase + 32;
-    if ((stop_before && by_signal) ||
-        (signals.ends_at_once() && is_launchers_own(code, run, task))) {
-      log_warning(
-          "[launch] stopped on request while the ranks were starting or "
-          "ending");
-      record_stop(run, task, "stopped while the ranks were starting or ending");
+    // signal; and mpirun calls its own end by TERM an error: that of a second
+    // request, or of a canceled job, in which each process gets one.
+    if (stop_before &&
+        (is_by_signal(code) || is_launchers_own(code, run, task))) {
+      explain_stop(run, task);
       return static_cast<int>(ExitCode::kRequeue);
     }
     if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;

@@ -27,6 +27,7 @@
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/data/split_table.hpp"
+#include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/model_card.hpp"
 #include "chexnet/report/run_results.hpp"
@@ -50,6 +51,7 @@
 #include "chexnet/train/settings.hpp"
 #include "chexnet/train/start.hpp"
 #include "chexnet/train/training_loop.hpp"
+#include "chexnet/watch/postmortem.hpp"
 #include "chexnet/watch/watchdog.hpp"
 
 namespace chexnet {
@@ -255,9 +257,25 @@ void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
       " or more, or model.sync_batchnorm=true on several ranks");
 }
 
+// A disk that is full, or storage that does not answer, keeps nobody from going
+// on later. Others than this run's records are of another run.
+[[noreturn]] void rethrow_with_way_on(const Error& error,
+                                      const RunFolder& folder,
+                                      const std::string& resume_command) {
+  const bool may_go_on = error.code() == ExitCode::kCheckpoint ||
+                         error.code() == ExitCode::kOutage;
+  if (!may_go_on || !other_owner(folder.path()).empty()) throw;
+  PostMortem report;
+  report.what = error.what();
+  report.checkpoint = last_checkpoint(folder.path());
+  report.resume = resume_command;
+  throw Error(error.code(), report.sentence());
+}
+
 // The run on data that were read: from its network to its report.
 TrainOutcome train_on(const RunContext& run, RunFolder& folder,
-                      StopRequest& stop, Profiler& profiler, TrainState state) {
+                      StopRequest& stop, Profiler& profiler, TrainState state,
+                      const std::string& resume_command) {
   const Config& config = run.config;
   const RunDecisions decisions = decide(run, folder);
   check_batchnorm_values(config, decisions.batch, run.comm.size());
@@ -295,8 +313,12 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
   if (run.comm.rank() == 0) metrics = begin_records(training, state, settings);
   log_info("host and cores: " + run.device.description + "\n" +
            placement_table(run.device.placements));
-  return train_and_score({training, metrics.get(), stop}, step, state,
-                         settings);
+  try {
+    return train_and_score({training, metrics.get(), stop}, step, state,
+                           settings);
+  } catch (const Error& e) {
+    rethrow_with_way_on(e, folder, resume_command);
+  }
 }
 
 // Of all ranks: of their GPUs' memory, or of the host's. Collective.
@@ -355,7 +377,7 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
                   network_options(config, device, *comm));
   TrainOutcome outcome =
       train_on({config, *comm, device, *dataset, network, weights}, folder,
-               stop, profiler, state);
+               stop, profiler, state, request.resume_command);
   folder.finish(*comm, outcome.code == ExitCode::kDone);
   outcome.run_folder =
       is_s3(config.run.dir) ? config.run.dir : folder.path().string();

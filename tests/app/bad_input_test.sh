@@ -139,8 +139,9 @@ check "a limit of file sizes: exit 4, which file and why" test "$rc $(grep -c 'l
 check "and nothing stays" test -z "$(find "$scratch" -name '*limited*')"
 
 # A full disk: a small file system of its own, where this user may make one.
-if [ "$(id -u)" = 0 ] && mkdir "$scratch/disk" && mount -t tmpfs -o size=60m tmpfs "$scratch/disk" 2>/dev/null; then
+if [ "$(id -u)" = 0 ] && mkdir "$scratch/disk" && mount -t tmpfs -o size=120m tmpfs "$scratch/disk" 2>/dev/null; then
   refused 4 "No space left on device" train "$small" --out "$scratch/disk/run" --set train.max_steps=4 --set checkpoint.every_steps=2 --set checkpoint.keep=9 --set eval.splits=[] --set data.val_fraction=0
+  check "the last good checkpoint is named, and how to go on" grep -qE "No space left.*; last good checkpoint: step-00000002; resume with: .*--out $scratch/disk/run .*--resume auto" "$scratch/err.txt"
   check "no half-written checkpoint stays" [ -z "$(find "$scratch/disk/run/checkpoints" -name '.*tmp')" ]
   umount "$scratch/disk"
   mount -t tmpfs -o size=64k tmpfs "$scratch/disk"; head -c 65536 /dev/zero >"$scratch/disk/full"

@@ -58,6 +58,19 @@ check "no process is left" no_process "$scratch/term"
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/term" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
 same "TERM and resume" "$scratch/term"
 
+# TERM to all processes of a job, as scancel sends it
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/canceled" 2>"$scratch/log-canceled" & job=$!
+wait_for_step "$scratch/canceled" 8
+# shellcheck disable=SC2046 # processes
+kill -TERM $(pgrep -f -- "--out $scratch/canceled")
+wait $job; rc=$?
+check "a canceled job ends with 75 (exit $rc)" [ $rc = 75 ]
+check "it says what happened, the checkpoint and how to go on" \
+  eval 'tail -n 1 "$scratch/log-canceled" | grep -q "^warning: .*the job was canceled.*last good checkpoint: step-.*; resume with: .*--out $scratch/canceled --resume auto"'
+check "and is no failure" eval '[ ! -e "$scratch/canceled/postmortem.json" ]'
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/canceled" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
+same "a canceled job and resume" "$scratch/canceled"
+
 # TERM twice, as some batch systems send it
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/twice" 2>"$scratch/log-twice" & job=$!
 wait_for_step "$scratch/twice" 8

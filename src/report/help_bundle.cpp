@@ -20,6 +20,7 @@
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/redaction.hpp"
 #include "chexnet/report/run_summary.hpp"
+#include "foreign_folder.hpp"
 
 namespace chexnet {
 namespace {
@@ -142,19 +143,55 @@ struct Kept {
   std::string text;
 };
 
+// Whether the name is `before`, digits and `after`: another may be a patient's.
+bool is_numbered(std::string_view name, std::string_view before,
+                 std::string_view after) {
+  if (!name.starts_with(before)) return false;
+  name.remove_prefix(before.size());
+  const auto digits =
+      std::min(name.find_first_not_of("0123456789"), name.size());
+  return digits > 0 && name.substr(digits) == after;
+}
+
+bool is_record(std::string_view name) {
+  return name == "metrics.jsonl" || name == "requeues" ||
+         name == "postmortem.json" || is_numbered(name, "postmortem-", ".json");
+}
+
 std::vector<Kept> records_of(const fs::path& folder) {
-  std::vector<Kept> kept = {{"config.yaml", read_text(folder / "config.yaml")}};
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string file = entry.path().filename().string();
-    if (file == "metrics.jsonl" || file == "requeues" ||
-        (file.starts_with("postmortem") && file.ends_with(".json")))
-      kept.push_back({file, read_text(entry.path())});
-  }
-  if (fs::exists(folder / "log"))
-    for (const auto& entry : fs::directory_iterator(folder / "log"))
-      kept.push_back(
-          {fs::path("log") / entry.path().filename(), read_text(entry.path())});
+  const ForeignFolder run(folder);
+  if (const auto problem = run.problem_of("config.yaml"); !problem.empty())
+    throw CheckpointError("[doctor] " + (folder / "config.yaml").string() +
+                          ": " + problem +
+                          ". Hint: ask the owner of the run to collect it");
+  std::vector<Kept> kept;
+  const auto keep = [&](const ForeignFolder& from, const std::string& name,
+                        const fs::path& as) {
+    if (auto text = from.text_of(name)) kept.push_back({as, std::move(*text)});
+  };
+  keep(run, "config.yaml", "config.yaml");
+  for (const std::string& name : run.names())
+    if (is_record(name)) keep(run, name, name);
+
+  if (const auto log = run.inner("log"))
+    for (const std::string& name : log->names())
+      if (is_numbered(name, "rank-", ".txt"))
+        keep(*log, name, fs::path("log") / name);
   return kept;
+}
+
+// Whether the page can be drawn, and from files of the run alone.
+bool has_own_results(const fs::path& folder) {
+  const ForeignFolder run(folder);
+  const auto names = run.names();
+  const auto is_drawn = [](const std::string& name) {
+    return name == "results.json" || name == "metrics.jsonl" ||
+           name.starts_with("predictions_");
+  };
+  return std::ranges::find(names, "results.json") != names.end() &&
+         std::ranges::none_of(names, [&](const std::string& name) {
+           return is_drawn(name) && !run.problem_of(name).empty();
+         });
 }
 
 // `records`: the config first.
@@ -224,7 +261,7 @@ fs::path collect_for_help(const fs::path& run_folder,
   for (const Kept& record : records)
     write_atomically(inside / record.file, text_for_help(record, redaction));
 
-  if (fs::exists(folder / "results.json"))
+  if (has_own_results(folder))
     write_atomically(inside / "report.html",
                      report_html(folder, {.for_sharing = true}));
 

@@ -46,6 +46,12 @@ bool ends_with_patient(std::string_view text) {
          left.ends_with("mrn");
 }
 
+// Keys that the program writes itself. All others are data: findings, images.
+bool is_own_key(std::string_view key) {
+  return key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") ==
+         std::string_view::npos;
+}
+
 }  // namespace
 
 void Redaction::hide(std::string_view word, const std::string& by) {
@@ -162,18 +168,43 @@ std::string Redaction::of_text(std::string_view text) const {
   return without_looks(without_words(without_paths(text)));
 }
 
+// A number of "patients" is a count, and one in a list of them is a name.
+Json Redaction::of_number(const Json& number, std::string_view before) const {
+  const std::string text = number.dump();
+  const Found found = longest_word(text, 0, before);
+  const bool is_name = found.by != nullptr && found.end == text.size();
+  return is_name ? Json(*found.by) : number;
+}
+
+Json Redaction::of_object(const Json& object) const {
+  Json clean = Json::object();
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = is_own_key(key) ? key : of_text(key);
+    std::string unused = name;
+    for (int n = 2; clean.contains(unused); ++n)
+      unused = name + " " + std::to_string(n);
+    const bool is_count = value.is_number() && key.ends_with("patients");
+    clean[unused] =
+        key == "event" ? value : of_value(value, is_count ? "" : key);
+  }
+  return clean;
+}
+
+Json Redaction::of_value(const Json& value, std::string_view key) const {
+  if (value.is_string()) return of_text(value.get_ref<const std::string&>());
+  if (value.is_number()) return of_number(value, key);
+  if (value.is_object()) return of_object(value);
+  if (!value.is_array()) return value;
+  Json clean = Json::array();
+  for (const Json& item : value) clean.push_back(of_value(item, key));
+  return clean;
+}
+
 std::string Redaction::of_json(std::string_view text) const {
-  const auto walk = [&](const auto& self, Json& value) -> void {
-    if (value.is_string()) value = of_text(value.get_ref<const std::string&>());
-    if (!value.is_structured()) return;
-    for (auto& [key, inner] : value.items())
-      if (!value.is_object() || key != "event") self(self, inner);
-  };
   const auto cleaned = [&](std::string_view part, int indent) -> std::string {
-    Json json = Json::parse(part, nullptr, false);
+    const Json json = Json::parse(part, nullptr, false);
     if (json.is_discarded()) return of_text(part);
-    walk(walk, json);
-    return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+    return json_text(of_value(json, ""), indent);
   };
   if (Json::accept(text)) return cleaned(text, 1) + "\n";
   std::string out;

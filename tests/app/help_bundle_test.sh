@@ -120,7 +120,7 @@ if [ "$(id -u)" = 0 ] && id games >/dev/null 2>&1; then
   check "the files' owner is not named" bash -c "! gzip -dc '$scratch/chexnet-help.tar.gz' | grep -qw games"
 fi
 # A folder that cannot be read leaves nothing in TMPDIR.
-mkdir "$scratch/tmp" && rm -rf "$run/log/rank-000.txt" && mkdir "$run/log/rank-000.txt"
+mkdir "$scratch/tmp" && rm "$run/config.yaml" && mkdir "$run/config.yaml"
 (cd "$scratch" && TMPDIR=$scratch/tmp "$program" doctor --collect "$run") >/dev/null 2>&1; rc=$?
 check "a failure leaves nothing behind" test "$rc" != 0 -a -z "$(ls -d "$scratch"/tmp/chexnet-help* 2>/dev/null)"
 finish

@@ -1,5 +1,7 @@
 #include "chexnet/report/help_bundle.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "chexnet/core/error.hpp"
@@ -142,4 +144,83 @@ TEST_CASE("a folder without a run gives no help bundle") {
       [&] { collect_for_help(folder.path(), "", {}); });
   CHECK(error.find("holds no run") != std::string::npos);
   CHECK_FALSE(fs::exists(folder / "chexnet-help.tar.gz"));
+}
+
+TEST_CASE("a help bundle holds no file that a link of the run leads to") {
+  const ScratchFolder folder;
+  write_run(folder);
+  const auto secret = folder.write("own/rank-2.txt", "KeyOfTheCollector");
+  for (const char* link :
+       {"log/rank-1.txt", "requeues", "postmortem.json", "metrics.jsonl"}) {
+    fs::remove(folder / "ward7" / link);
+    fs::create_symlink(secret, folder / "ward7" / link);
+  }
+  const WorkingFolder here(folder.path());
+  const fs::path archive = collect_for_help("ward7", "", {});
+  CHECK(content(archive).find("KeyOfTheCollector") == std::string::npos);
+  CHECK(content(archive, "log/rank-0.txt").find("two sexes") !=
+        std::string::npos);
+
+  fs::remove(folder / "ward7/config.yaml");
+  fs::create_symlink(secret, folder / "ward7/config.yaml");
+  CHECK(error_of<CheckpointError>([&] {
+          collect_for_help("ward7", "", {});
+        }).find("config.yaml: is a link") != std::string::npos);
+}
+
+TEST_CASE("a help bundle draws no page from what a link leads to") {
+  const ScratchFolder folder;
+  write_run(folder);
+  folder.write("ward7/results.json", R"({"format":1,"evaluations":{}})");
+  const WorkingFolder here(folder.path());
+  CHECK(listing(collect_for_help("ward7", "", {})).find("report.html") !=
+        std::string::npos);
+  fs::rename(folder / "ward7/results.json", folder / "other.json");
+  fs::create_symlink(folder / "other.json", folder / "ward7/results.json");
+  CHECK(listing(collect_for_help("ward7", "", {})).find("report.html") ==
+        std::string::npos);
+}
+
+TEST_CASE("a folder of logs may be a link of this user alone") {
+  const ScratchFolder folder;
+  write_run(folder);
+  fs::rename(folder / "ward7/log", folder / "disk");
+  fs::create_symlink("../disk", folder / "ward7/log");
+  const WorkingFolder here(folder.path());
+  const std::string log = "log/rank-0.txt";
+  CHECK(content(collect_for_help("ward7", "", {}), log).find("two sexes") !=
+        std::string::npos);
+
+  if (::geteuid() != 0) return;  // to give away takes root
+  constexpr uid_t kOther = 65534, kThird = 65533;
+  const auto gave = [&](const char* name, uid_t to) {
+    return ::lchown((folder / name).c_str(), to, to) == 0;
+  };
+  REQUIRE(gave("ward7/log", kOther));
+  CHECK(listing(collect_for_help("ward7", "", {})).find(log) ==
+        std::string::npos);
+
+  // Files of the folder's owner are packed, those of a third user are not.
+  fs::remove(folder / "ward7/log");
+  fs::rename(folder / "disk", folder / "ward7/log");
+  folder.write("ward7/log/rank-1.txt", "of a third");
+  for (const char* name : {"ward7", "ward7/log", "ward7/log/rank-0.txt"})
+    REQUIRE(gave(name, kOther));
+  REQUIRE(gave("ward7/log/rank-1.txt", kThird));
+  const std::string files = listing(collect_for_help("ward7", "", {}));
+  CHECK(files.find(log) != std::string::npos);
+  CHECK(files.find("log/rank-1.txt") == std::string::npos);
+}
+
+TEST_CASE("no name of a file that somebody chose is in a help bundle") {
+  const ScratchFolder folder;
+  write_run(folder);
+  folder.write("ward7/log/Zgraggen.txt", "");
+  folder.write("ward7/log/rank-0-Zgraggen.txt", "");
+  folder.write("ward7/postmortem-Zgraggen.json", "{}");
+  folder.write("ward7/postmortem-2.json", "{}");
+  const WorkingFolder here(folder.path());
+  const std::string files = listing(collect_for_help("ward7", "", {}));
+  CHECK(files.find("Zgraggen") == std::string::npos);
+  CHECK(files.find("postmortem-2.json") != std::string::npos);
 }

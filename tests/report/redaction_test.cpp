@@ -56,7 +56,7 @@ TEST_CASE("what looks like a name goes without being told") {
     CHECK(redaction.of_text(text) == wanted);
 }
 
-TEST_CASE("JSON stays JSON, with its keys, numbers and events") {
+TEST_CASE("JSON stays JSON, with its own keys, numbers and events") {
   Redaction redaction;
   for (const char* user : {"host", "train", "a1", "step"})
     redaction.hide(user, "USER");
@@ -69,6 +69,24 @@ TEST_CASE("JSON stays JSON, with its keys, numbers and events") {
   const auto whole = nlohmann::json::parse(
       redaction.of_json("{\n \"all\": [{\"host\": \"a1\"}]\n}\n"));
   CHECK(whole["all"][0]["host"] == "USER");
+}
+
+TEST_CASE("names that are keys or numbers of JSON are hidden as well") {
+  Redaction redaction;
+  redaction.hide_name("MRN-770000", "PATIENT");
+  redaction.hide("4711", "PATIENT");
+  redaction.hide("770001", "PATIENT");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"({"MRN-770000":{"loss":1},"00012345_003.png":2})",
+       R"({"PATIENT":{"loss":1},"IMAGE":2})"},
+      {R"({"/a/1.png":1,"/b/2.png":2,"Pleural Effusion":3})",
+       R"({"PATH":1,"PATH 2":2,"Pleural Effusion":3})"},
+      {R"({"patient":4711,"step":4711,"patients":4711})",
+       R"({"patient":"PATIENT","step":4711,"patients":4711})"},
+      {R"({"patients":[4711,4712],"at":[770001,-1.5]})",
+       R"({"patients":["PATIENT",4712],"at":["PATIENT",-1.5]})"}};
+  for (const auto& [text, wanted] : cases)
+    CHECK(redaction.of_json(text + "\nno JSON") == wanted + "\nno JSON\n");
 }
 
 TEST_CASE("a name goes as a whole, also where it holds blanks and quotes") {

@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "chexnet/core/json.hpp"
+
 namespace chexnet {
 
 class Redaction {
@@ -33,9 +35,9 @@ class Redaction {
   void hide_path(std::string_view path, const std::string& by);
 
   std::string of_text(std::string_view text) const;
-  // JSON, one value per line or one value in all. Keys, numbers and what
-  // `event` says stay; so it is JSON afterwards. Lines that are no JSON are
-  // text.
+  // JSON, one value per line or one value in all. Keys of the program, numbers
+  // that are no names and what `event` says stay; so it is JSON afterwards.
+  // Lines that are no JSON are text.
   std::string of_json(std::string_view text) const;
 
  private:
@@ -48,6 +50,9 @@ class Redaction {
   };
   Found longest_word(std::string_view text, size_t at,
                      std::string_view before) const;
+  Json of_value(const Json& value, std::string_view key) const;
+  Json of_object(const Json& object) const;
+  Json of_number(const Json& number, std::string_view before) const;
   size_t end_below(std::string_view text, size_t end) const;
   std::string without_paths(std::string_view text) const;
   std::string without_words(std::string_view text) const;

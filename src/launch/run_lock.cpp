@@ -3,6 +3,7 @@
 #include "chexnet/launch/run_lock.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -60,6 +62,30 @@ std::string text_of(int fd) {
 
 std::string own_text() {
   return "process " + std::to_string(getpid()) + " on " + host_name();
+}
+
+// Who may read the file may hold its lock, so only who may write it reads it.
+void hide_from_readers(int fd) {
+  constexpr mode_t kOwn = S_IRUSR | S_IWUSR, kGroup = S_IRGRP | S_IWGRP;
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return;
+  const mode_t mode = (info.st_mode & S_IWGRP) != 0 ? kOwn | kGroup : kOwn;
+  [[maybe_unused]] const int ignored = ::fchmod(fd, mode);  // another's file
+}
+
+// What has the lock, as the file says it: a process that only read the file
+// wrote no name there, so one that has ended may still be named.
+std::string holder_of(const std::string& text) {
+  int pid = 0;
+  std::array<char, 128> host{};
+  const bool is_known =
+      std::sscanf(text.c_str(), "process %d on %127s", &pid, host.data()) == 2;
+  const bool is_here = is_known && pid > 0 && host.data() == host_name();
+  if (is_known && (!is_here || ::kill(pid, 0) == 0 || errno != ESRCH))
+    return text;
+  return "a process that left no name" +
+         (is_known ? " (the last that did, " + text + ", does not run here)"
+                   : std::string());
 }
 
 }  // namespace
@@ -114,7 +140,7 @@ void RunLock::take(double timeout_s) {
   } while (error == 0 && !has_name(fd_, path));
   if (error != 0) {
     if (error == EWOULDBLOCK) {
-      const std::string holder = text_of(fd_);
+      const std::string holder = holder_of(text_of(fd_));
       ::close(std::exchange(fd_, -1));
       throw CheckpointError("[launch] " + folder_.string() + ": in use by " +
                             holder +
@@ -125,6 +151,7 @@ void RunLock::take(double timeout_s) {
                 ": this file system has no locks (" + std::strerror(error) +
                 "); take care that no other run uses the folder");
   }
+  hide_from_readers(fd_);
   const std::string text = own_text();
   if (::ftruncate(fd_, 0) != 0 ||
       ::pwrite(fd_, text.data(), text.size(), 0) < 0)

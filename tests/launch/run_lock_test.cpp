@@ -1,8 +1,14 @@
 #include "chexnet/launch/run_lock.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <thread>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/launch/environment.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -72,4 +78,36 @@ TEST_CASE("ranks that start again wait for a lock of ranks that still end") {
   CHECK(error_of<CheckpointError>([&] {
           RunLock next(folder.path(), 30);
         }).empty());
+}
+
+// flock() needs no more than a descriptor to read.
+TEST_CASE("who may not write the file of a lock may not read it either") {
+  const ScratchFolder folder;
+  const auto mode_under = [&](mode_t mask) {
+    const mode_t before = ::umask(mask);
+    const RunLock lock(folder.path());
+    ::umask(before);
+    struct stat info {};
+    REQUIRE(::stat((folder / ".lock").c_str(), &info) == 0);
+    return info.st_mode & 0777;
+  };
+  CHECK(mode_under(022) == 0600);
+  CHECK(mode_under(077) == 0600);  // of an older run
+  std::filesystem::remove(folder / ".lock");
+  CHECK(mode_under(007) == 0660);  // a group that trains in one folder
+}
+
+TEST_CASE("a lock whose file names a process that has ended is told as such") {
+  const ScratchFolder folder;
+  // Above every pid that Linux gives.
+  folder.write(".lock", "process 2000000000 on " + host_name());
+  const int other = ::open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(other, LOCK_EX) == 0);
+  const auto error =
+      error_of<CheckpointError>([&] { const RunLock lock(folder.path()); });
+  ::close(other);
+  CHECK(error.find("in use by a process that left no name") !=
+        std::string::npos);
+  CHECK(error.find("process 2000000000 on " + host_name() +
+                   ", does not run here") != std::string::npos);
 }

@@ -32,14 +32,20 @@ struct Options {
 // The rate and batch of a rank from what `bench step --json` printed.
 void read_bench(const std::string& path, Options& options) {
   const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
-  if (json.is_discarded() || !json.contains("images_per_s") ||
-      json.value("ranks", 1) != 1)
+  const auto is_number = [&](const char* key) {
+    return json.contains(key) && json[key].is_number();
+  };
+  const bool is_of_one_rank =
+      !json.contains("ranks") || json["ranks"] == nlohmann::json(1);
+  const bool has_model = json.contains("model") && json["model"].is_string();
+  if (json.is_discarded() || !is_number("images_per_s") ||
+      !is_number("batch") || !has_model || !is_of_one_rank)
     throw ConfigError("[plan] --bench " + path +
                       ": no measurement of one rank. Hint: chexnet-train bench "
                       "step --json > step.json, and --bench step.json");
   options.images_per_s = json["images_per_s"];
   if (options.batch == 0) options.batch = json["batch"];
-  options.model = json.value("model", options.model);
+  options.model = json["model"];
 }
 
 Json json_of(const Prediction& p, double without_overlap, double hours) {

@@ -12,6 +12,10 @@ refused 2 "unknown.yaml:1: unknown key 'train.lrr'. Hint: nearest are 'train.lr'
 refused 2 "type.yaml:1: 'train.batch' wants integer or auto, not 'many'" train "$scratch/type.yaml"
 refused 2 "cannot be read: No such file" train "$scratch/absent.yaml"
 refused 2 "cannot be read: No such file" plan "$scratch/absent.yaml"
+for measured in '10, "ranks": "one"' '"10"' '1e400' '10, "batch": "4"' '10, "model": 7'; do
+  echo "{\"model\": \"densenet121\", \"batch\": 4, \"images_per_s\": $measured}" >"$scratch/bench.json"
+  refused 2 "no measurement of one rank" plan configs/clusters/dell_article_2019.yaml --bench "$scratch/bench.json"
+done
 for option in "ranks -4" "images nan" "epochs -1" "bucket-mb 0" "batch 1e300"; do
   # shellcheck disable=SC2086  # with its value
   refused 2 "[plan] --${option% *} " plan configs/clusters/c4140_v100.yaml --gpu V100 --$option

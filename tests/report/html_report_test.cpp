@@ -183,6 +183,8 @@ TEST_CASE("a run without results is told how to get them") {
   CHECK(has(refusal("{\"a\": 1,\n\n \"b\" 2}"),
             "results.json:3: is no JSON: '2' cannot stand here"));
   CHECK(has(refusal(""), "results.json:1: is no JSON: the file is empty"));
+  CHECK(has(refusal("{\n\"a\": 1,\n\"b\": -1e400\n}"),
+            "results.json:3: is no JSON: -1e400 is too large a number"));
   CHECK(has(refusal("[1]"), "is no record of a run"));
   folder.write("results.json", "{\"format\": 1, \"run\": \" \"}");
   CHECK(has(report_html(folder.path(), {}), "<h1>a run without a name</h1>"));

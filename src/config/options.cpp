@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "overloaded.hpp"
 #include "table.hpp"
@@ -25,17 +26,19 @@ std::vector<ConfigOption> all_tables() {
   return all;
 }
 
-// Text that YAML would read as something else stands in quotes.
+// Text that YAML would read as something else stands in quotes, and there the
+// escapes of printable() are YAML's own.
 std::string quoted(const std::string& text) {
   static const Strings kReserved = {"null", "~",  "true", "false",
                                     "yes",  "no", "on",   "off"};
   const bool plain =
-      !text.empty() &&
+      !text.empty() && printable(text) == text &&
       text.find_first_of(":#,[]{}&*!|>'\"%@`\\ \t\n") == std::string::npos &&
       text.find_first_of("-?0123456789.+") != 0 &&
       std::ranges::find(kReserved, text) == kReserved.end();
   const bool path =
-      !text.empty() && (text[0] == '.' || text[0] == '/') &&
+      !text.empty() && printable(text) == text &&
+      (text[0] == '.' || text[0] == '/') &&
       text.find_first_of(":#,[]{}'\" \t\n\\") == std::string::npos &&
       text.find('/') != std::string::npos;
   if (plain || path) return text;
@@ -44,7 +47,7 @@ std::string quoted(const std::string& text) {
     if (c == '"' || c == '\\') out += '\\';
     out += c;
   }
-  return out + '"';
+  return printable(out) + '"';
 }
 
 template <class List, class Text>

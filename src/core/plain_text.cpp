@@ -4,7 +4,9 @@
 #include "chexnet/core/plain_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstdio>
 
 namespace chexnet {
 namespace {
@@ -18,6 +20,32 @@ void put_escape(std::string& text, unsigned char c) {
   text += kDigits[c & 15];
 }
 
+// The character that begins `text`, where it has two or three bytes of UTF-8.
+struct Character {
+  size_t bytes = 0;  // 0: it is another one
+  unsigned code = 0;
+};
+
+Character first_long_character(std::string_view text) {
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  if ((byte(0) & 0xe0) == 0xc0 && continues(1))
+    return {2, (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f)};
+  if ((byte(0) & 0xf0) == 0xe0 && continues(1) && continues(2))
+    return {3,
+            (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f)};
+  return {};
+}
+
+// Line ends, and marks of direction: "gnp.exe" may be shown as "exe.png".
+bool moves_text(unsigned code) {
+  return code == 0x061c || code == 0x200e || code == 0x200f ||
+         (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
 }  // namespace
 
 std::string printable(std::string_view text, std::string_view kept) {
@@ -25,13 +53,17 @@ std::string printable(std::string_view text, std::string_view kept) {
   shown.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
-    const bool has_next = i + 1 < text.size();
-    const auto next = has_next ? static_cast<unsigned char>(text[i + 1]) : 0;
-    // U+0080..9F in UTF-8: some terminals obey them as well.
-    const bool is_c1 = c == 0xc2 && next >= 0x80 && next <= 0x9f;
+    const auto [bytes, code] = first_long_character(text.substr(i));
+    // Some terminals obey these as well.
+    const bool is_c1 = code >= 0x80 && code <= 0x9f;
     if (is_c1) {
-      put_escape(shown, static_cast<unsigned char>(next));
-      ++i;
+      put_escape(shown, static_cast<unsigned char>(code));
+      i += bytes - 1;
+    } else if (moves_text(code)) {
+      std::array<char, 8> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\u%04x", code);
+      shown += escape.data();
+      i += bytes - 1;
     } else if (is_control(c) && kept.find(text[i]) == std::string_view::npos) {
       put_escape(shown, c);
     } else {

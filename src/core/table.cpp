@@ -1,6 +1,6 @@
 // Columns are as wide as their widest cell, counted in bytes. A column whose
-// cells are numbers, or
-// "-", stands to the right.
+// cells are numbers, or "-", stands to the right. Cells may be names from a
+// file.
 #include "chexnet/core/table.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ std::string aligned(const Rows& rows) {
   for (const auto& [name, value] : rows) width = std::max(width, name.size());
   std::string text;
   for (const auto& [name, value] : rows)
-    text +=
-        "  " + name + std::string(width - name.size() + 2, ' ') + value + "\n";
+    text += "  " + name + std::string(width - name.size() + 2, ' ') +
+            printable(value) + "\n";
   if (!text.empty()) text.pop_back();
   return text;
 }
@@ -28,7 +28,6 @@ bool is_number(const std::string& text) {
 }
 }  // namespace
 
-// Cells may be names from a file.
 std::string columns(const std::vector<std::vector<std::string>>& cells) {
   std::vector<std::vector<std::string>> lines = cells;
   for (auto& line : lines)

@@ -203,6 +203,15 @@ TEST_CASE("several tables and one table are written alike") {
   CHECK(config_yaml(again) == config_yaml(two));
 }
 
+TEST_CASE("a config is written without a character that a terminal obeys") {
+  Config named;
+  named.run.name = "a\x1b[2J\n\tb\x7f\u009b\u202e\\x41";
+  const std::string text = config_yaml(named);
+  CHECK(text.find(R"(name: "a\x1b[2J\x0a\x09b\x7f\x9b\u202e\\x41")") !=
+        std::string::npos);
+  CHECK(load_config_text("again", text, {}).run.name == named.run.name);
+}
+
 TEST_CASE("folds and draws that cannot be are refused") {
   const auto refused = [](const Strings& set) {
     Strings all = {"data.manifest.path=t.csv", "data.images=[i]",

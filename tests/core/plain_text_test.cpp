@@ -17,6 +17,12 @@ TEST_CASE("names are shown without anything that a terminal obeys") {
   CHECK(printable("\xc2\x9b"
                   "31m\x7f") == "\\x9b31m\\x7f");
   CHECK(printable("Größe \\x41 €.png") == "Größe \\x41 €.png");
+  // Marks that turn the order of letters around, and U+2028 and 2029.
+  CHECK(printable("a\u202Egnp.exe") == "a\\u202egnp.exe");
+  CHECK(printable("\u061C\u200E\u200F\u2028\u202A\u2066\u2069") ==
+        "\\u061c\\u200e\\u200f\\u2028\\u202a\\u2066\\u2069");
+  CHECK(printable("\u200D\u2010\u2027\u202F\u2065\u206A שלום \xe2\x80") ==
+        "\u200D\u2010\u2027\u202F\u2065\u206A שלום \xe2\x80");
 }
 
 TEST_CASE("any name comes back from a field of a text file") {

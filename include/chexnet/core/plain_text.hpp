@@ -7,9 +7,9 @@
 
 namespace chexnet {
 
-// Control characters (of ASCII, and U+0080..9F) as \x1b, all else as it is:
-// nothing that a terminal obeys is left. `kept`: characters that stay, such as
-// the line ends of a table.
+// Control characters (of ASCII, and U+0080..9F) as \x1b, marks that change the
+// direction of text as \u202e, all else as it is: nothing that a terminal obeys
+// is left. `kept`: characters that stay, such as the line ends of a table.
 std::string printable(std::string_view text, std::string_view kept = "");
 
 // Of the text of an error; the rest is left out of its middle.

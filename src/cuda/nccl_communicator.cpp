@@ -49,6 +49,7 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(std::unique_ptr<Communicator> host, int device,
                    double timeout_s, DeviceFunctions functions)
       : host_(std::move(host)),
+        device_(device),
         timeout_s_(timeout_s),
         gpu_(std::move(functions)),
         stream_(make_communication_stream()),
@@ -126,7 +127,16 @@ class NcclCommunicator final : public Communicator {
   void wait_for(const GpuEvent& event, double longer_s, const std::string& what,
                 const std::string& hint);
 
+  // Calls NCCL, which may block there where the user has it connect late
+  // (nccl_start.cpp): observers see a wait for other ranks.
+  template <class Call>
+  void launch(Call call) {
+    const Profiler::Span span(profiler_, Phase::kAllReduceWait);
+    check_nccl(call(), comm_, rank());
+  }
+
   std::unique_ptr<Communicator> host_;
+  int device_;
   double timeout_s_;
   double longest_computing_s_ = 0;  // of the waits for `computed`
   DeviceFunctions gpu_;
@@ -146,11 +156,13 @@ class NcclCommunicator final : public Communicator {
 // Behind what a step that failed has left on the stream.
 void NcclCommunicator::leave() {
   if (comm_ == nullptr) return;
-  const auto left = within(kLeave_s, [comm = comm_, stream = stream_.get()] {
-    return cudaStreamSynchronize(stream) == cudaSuccess &&
-           ncclCommFinalize(comm) == ncclSuccess &&
-           ncclCommDestroy(comm) == ncclSuccess;
-  });
+  const auto left = within(
+      kLeave_s, [comm = comm_, device = device_, stream = stream_.get()] {
+        return cudaSetDevice(device) == cudaSuccess &&
+               cudaStreamSynchronize(stream) == cudaSuccess &&
+               ncclCommFinalize(comm) == ncclSuccess &&
+               ncclCommDestroy(comm) == ncclSuccess;
+      });
   if (!left)  // the thread still looks at it
     static_cast<void>(stream_.release());
   if (left && staging_ != nullptr) gpu_.release(staging_);
@@ -163,11 +175,12 @@ void NcclCommunicator::start(const GradientBuffer& buffer) {
   if (compression_ != GradientCompression::kNone && !buffer.exact &&
       buffer.type == ElementType::kF32)
     return all_reduce_packed(buffer);
-  check_nccl(ncclAllReduce(
-                 buffer.data, buffer.data, buffer.count,
-                 buffer.type == ElementType::kF64 ? ncclFloat64 : ncclFloat32,
-                 ncclAvg, comm_, stream_.get()),
-             comm_, rank());
+  launch([&] {
+    return ncclAllReduce(
+        buffer.data, buffer.data, buffer.count,
+        buffer.type == ElementType::kF64 ? ncclFloat64 : ncclFloat32, ncclAvg,
+        comm_, stream_.get());
+  });
 }
 
 // Divided before the 16-bit sum, so that it cannot overflow where the mean does
@@ -177,12 +190,12 @@ void NcclCommunicator::all_reduce_packed(const GradientBuffer& buffer) {
   void* halves = staging(buffer.count * sizeof(uint16_t));
   gpu_.pack(values, halves, buffer.count, 1.0f / static_cast<float>(size()),
             compression_, stream_.get());
-  check_nccl(
-      ncclAllReduce(halves, halves, buffer.count,
-                    compression_ == GradientCompression::kBf16 ? ncclBfloat16
-                                                               : ncclFloat16,
-                    ncclSum, comm_, stream_.get()),
-      comm_, rank());
+  launch([&] {
+    return ncclAllReduce(
+        halves, halves, buffer.count,
+        compression_ == GradientCompression::kBf16 ? ncclBfloat16 : ncclFloat16,
+        ncclSum, comm_, stream_.get());
+  });
   gpu_.unpack(halves, values, buffer.count, compression_, stream_.get());
 }
 
@@ -220,8 +233,9 @@ void NcclCommunicator::gather(const double* own, double* all, size_t count) {
   if (marks.gathered == marks.gathers.size()) marks.gathers.emplace_back();
   Pause& pause = marks.gathers[marks.gathered++];
   wait_for_compute();
-  check_nccl(ncclAllGather(own, all, count, ncclFloat64, comm_, stream_.get()),
-             comm_, rank());
+  launch([&] {
+    return ncclAllGather(own, all, count, ncclFloat64, comm_, stream_.get());
+  });
   wait_on_device(pause);
 }
 

@@ -1,9 +1,13 @@
 // NCCL blocks in its start, for ever when another rank never joins, and cannot
 // be called off. So a thread of its own does it, which is left behind when it
-// does not come back in time. Later calls do not block: what hangs then, hangs
-// on the device, and there the communicator looks at events.
+// does not come back in time. NCCL 2.22 and later would connect each algorithm
+// in the first call that needs it (another size, another collective), and block
+// there: NCCL_RUNTIME_CONNECT=0 has the start connect them all. So later calls
+// do not block: what hangs then, hangs on the device, and there the
+// communicator looks at events.
 #include "nccl_start.hpp"
 
+#include <cstdlib>
 #include <span>
 
 #include "check_cuda.hpp"
@@ -14,8 +18,8 @@
 namespace chexnet {
 namespace {
 
-// The first collective opens the connections, so the start has one: what hangs
-// later is then the network, not its set-up.
+// A first collective shows that the connections carry data: what hangs later is
+// then the network, not its set-up.
 ncclComm_t start_here(const ncclUniqueId& id, int device, int ranks, int rank,
                       cudaStream_t stream) {
   check_cuda(cudaSetDevice(device));
@@ -51,6 +55,8 @@ ncclComm_t start_nccl(Communicator& host, int device, cudaStream_t stream,
                       double timeout_s) {
   ncclUniqueId id{};
   const int rank = host.rank();
+  constexpr int kKeepExisting = 0;
+  setenv("NCCL_RUNTIME_CONNECT", "0", kKeepExisting);
   if (rank == 0) check_nccl(ncclGetUniqueId(&id), nullptr, rank);
   host.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
   const auto comm =

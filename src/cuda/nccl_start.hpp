@@ -14,13 +14,13 @@ namespace chexnet {
 // "rank 3: ", for messages.
 std::string of_rank(int rank);
 
-// `comm` may be null. What is in progress is no error.
+// `comm` may be null.
 void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
                 std::source_location at = std::source_location::current());
 
 // Collective over the ranks of `host`. A blocking communicator of the GPU
-// `device`, whose connections are open: a first all-reduce has travelled on
-// `stream`. HangError after `timeout_s`.
+// `device`, whose connections are open for every collective and size: a first
+// all-reduce has travelled on `stream`. HangError after `timeout_s`.
 ncclComm_t start_nccl(Communicator& host, int device, cudaStream_t stream,
                       double timeout_s);
 

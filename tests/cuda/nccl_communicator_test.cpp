@@ -2,6 +2,7 @@
 #include "cuda/nccl_communicator.hpp"
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 
@@ -136,7 +137,7 @@ TEST_CASE("a kernel that never ends is a hung GPU, and its rank says so") {
     std::jthread watch;
     if (world.rank() == 0)
       watch = std::jthread([&] {
-        wait_for(*slots[0], Phase::kAllReduceWait);
+        eventually([&] { return slots[0]->sequence == 1; });
         wait_for(*slots[1], Phase::kBackward);
         said = verdict(slots);
       });
@@ -197,8 +198,6 @@ TEST_CASE("an all-reduce that never ends is the network, on every rank") {
     std::jthread watch;
     if (world.rank() == 0)
       watch = std::jthread([&] {
-        wait_for(*slots[0], Phase::kAllReduceWait);
-        wait_for(*slots[1], Phase::kAllReduceWait);
         eventually(
             [&] { return slots[0]->sequence == 1 && slots[1]->sequence == 1; });
         said = verdict(slots);
@@ -226,7 +225,7 @@ TEST_CASE("a peer that comes late is named, and the step ends well") {
     slots[static_cast<size_t>(world.rank())] = &gpu.slot();
     world.barrier();
     if (world.rank() == 1) {
-      wait_for(*slots[0], Phase::kAllReduceWait);
+      eventually([&] { return slots[0]->sequence == 1; });
       said = verdict(slots);  // itself in other work
     }
     GpuRank::Values result;
@@ -281,6 +280,51 @@ TEST_CASE("a start that never ends is given up after the deadline") {
                    "7 [nccl] rank " + std::to_string(r) +
                        ": NCCL's start did not finish in 1 s. Hint: can the "
                        "hosts reach"));
+}
+
+TEST_CASE("the start opens what a step of any size needs, or is given up") {
+  const WithFaults faults({.rank = 1, .connecting_hangs = true});
+  const auto results = rank_results(2, [](Communicator& world) {
+    return outcome([&] {
+      GpuRank gpu(world, kCount, kShort_s);
+      GpuRank::Values result;
+      step(gpu, 1, result);
+    });
+  });
+  for (int r = 0; r < 2; ++r)
+    CHECK(contains(results[static_cast<size_t>(r)],
+                   "7 [nccl] rank " + std::to_string(r) +
+                       ": NCCL's start did not finish in 1 s"));
+}
+
+TEST_CASE("a call of NCCL that does not return is the network") {
+  setenv("NCCL_RUNTIME_CONNECT", "1", 1);
+  const WithFaults faults({.connecting_hangs = true});
+  std::vector<const PhaseSlot*> slots(2);
+  std::string said;
+  const auto results = rank_results(2, [&](Communicator& world) {
+    GpuRank gpu(world, kCount);
+    slots[static_cast<size_t>(world.rank())] = &gpu.slot();
+    world.barrier();
+    std::jthread watch;
+    if (world.rank() == 0)
+      watch = std::jthread([&] {
+        wait_for(*slots[0], Phase::kAllReduceWait);
+        wait_for(*slots[1], Phase::kAllReduceWait);
+        said = verdict(slots);
+        fake_nccl::set_faults({});
+      });
+    GpuRank::Values result;
+    std::string end = outcome([&] { step(gpu, 1, result); });
+    if (watch.joinable()) watch.join();
+    world.barrier();
+    cudaStreamSynchronize(gpu.compute());
+    return end;
+  });
+  unsetenv("NCCL_RUNTIME_CONNECT");
+  CHECK(said == "network 0 1");
+  CHECK(results == std::vector<std::string>{"fine", "fine"});
+  CHECK(all_communicators_are_gone());
 }
 
 TEST_CASE("a start that takes its time is waited for") {

@@ -27,6 +27,7 @@ namespace {
 // What a communicator's work on streams needs; it may outlive the communicator.
 struct World {
   int rank = 0, ranks = 1;
+  int device = fake_cuda::current_device();  // of the thread that starts it
   std::shared_ptr<Rendezvous> meeting;
   uint32_t meetings = 0;  // of the present collective's thread
   std::atomic<bool> aborted{false};
@@ -60,6 +61,7 @@ Faults from_environment() {
     if (name == "rank") faults.rank = number;
     if (name == "slow_start_s") faults.slow_start_s = value;
     if (name == "init_never_ends") faults.init_never_ends = number != 0;
+    if (name == "connecting_hangs") faults.connecting_hangs = number != 0;
     if (name == "never_completes_at") faults.never_completes_at = number;
     if (name == "remote_error_at") faults.remote_error_at = number;
   }
@@ -82,6 +84,12 @@ void saw(cudaStream_t stream, const char* what, Bytes from, Bytes to) {
   fake_cuda::uses(fake_cuda::real_stream(stream), what,
                   {{from.begin, from.count, Use::kRead},
                    {to.begin, to.count, Use::kWrite}});
+}
+
+// NCCL's default: an algorithm is connected by the first call that needs it.
+bool connects_late() {
+  const char* late = std::getenv("NCCL_RUNTIME_CONNECT");
+  return late == nullptr || std::strcmp(late, "0") != 0;
 }
 
 void rest() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
@@ -116,14 +124,25 @@ int communicators() { return alive; }
 struct ncclComm {
   std::shared_ptr<fake_nccl::World> world;
   int launched = 0;
+  std::string first;  // collective: its kind and size
 
-  // Faults, order and end of a collective whose work is `body`.
-  ncclResult_t launch(cudaStream_t stream, const std::function<void()>& body);
+  // Faults, order and end of a collective of `bytes` whose work is `body`.
+  ncclResult_t launch(const char* kind, size_t bytes, cudaStream_t stream,
+                      const std::function<void()>& body);
+  // NCCL works on the device of the thread that calls it.
+  bool on_its_device() const {
+    return fake_cuda::current_device() == world->device;
+  }
 };
 
-ncclResult_t ncclComm::launch(cudaStream_t stream,
+ncclResult_t ncclComm::launch(const char* kind, size_t bytes,
+                              cudaStream_t stream,
                               const std::function<void()>& body) {
   using namespace fake_nccl;
+  const std::string size = kind + std::to_string(bytes);
+  if (first.empty()) first = size;
+  if (size != first && connects_late())
+    while (faults_of(world->rank).connecting_hangs && !world->aborted) rest();
   const int number = launched++;
   const Faults faults = faults_of(world->rank);
   const bool hangs =
@@ -166,13 +185,15 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks,
   world->rank = rank;
   world->ranks = ranks;
   const Faults faults = faults_of(rank);
-  while (faults.init_never_ends && !world->aborted) rest();
+  const bool hangs =
+      faults.init_never_ends || (faults.connecting_hangs && !connects_late());
+  while (hangs && !world->aborted) rest();
   world->meeting = Rendezvous::open(id.internal, ranks);
   std::this_thread::sleep_for(
       std::chrono::duration<double>(faults.slow_start_s));
   if (!world->meet()) return ncclSystemError;
   world->turn = 0;
-  *comm = new ncclComm{world};
+  *comm = new ncclComm{world, 0, {}};
   ++alive;
   return ncclSuccess;
 }
@@ -181,7 +202,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id,
   return ncclCommInitRankConfig(comm, ranks, id, rank, nullptr);
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t comm) { return comm->world->state; }
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  return comm->on_its_device() ? comm->world->state.load() : ncclInvalidUsage;
+}
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   --alive;
@@ -228,7 +251,7 @@ ncclResult_t ncclAllReduce(const void* from, void* to, size_t count,
     return ncclInvalidArgument;
   const size_t size = bytes_of(type);
   saw(stream, "ncclAllReduce", {from, count * size}, {to, count * size});
-  return comm->launch(stream, [=, world = comm->world] {
+  return comm->launch("sum", count * size, stream, [=, world = comm->world] {
     auto* const target = static_cast<std::byte*>(fake_cuda::kernel_view(to));
     exchange(*world, from, count * size, [&](size_t at, size_t bytes) {
       combine(*world->meeting, world->ranks, target + at, bytes / size, type,
@@ -243,7 +266,7 @@ ncclResult_t ncclAllGather(const void* from, void* to, size_t count,
   const size_t all = count * bytes_of(type);
   const auto ranks = static_cast<size_t>(comm->world->ranks);
   saw(stream, "ncclAllGather", {from, all}, {to, all * ranks});
-  return comm->launch(stream, [=, world = comm->world] {
+  return comm->launch("gather", all, stream, [=, world = comm->world] {
     auto* const target = static_cast<std::byte*>(fake_cuda::kernel_view(to));
     exchange(*world, from, all, [&](size_t at, size_t bytes) {
       for (size_t r = 0; r < ranks; ++r)

@@ -15,6 +15,10 @@ struct Faults {
   int rank = -1;  // that has them; -1: all
   double slow_start_s = 0;
   bool init_never_ends = false;
+  // A call that connects never returns: the start where NCCL_RUNTIME_CONNECT
+  // is 0, else the first collective of another kind or size than the very
+  // first, until the fault is taken back.
+  bool connecting_hangs = false;
   int never_completes_at = -1;  // a link that is down
   // The collective never ends, and the asynchronous error is
   // ncclRemoteError.

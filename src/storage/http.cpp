@@ -136,6 +136,8 @@ HttpResponse http_exchange(const HttpRequest& request,
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, kSlowest);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
                    std::max(1L, static_cast<long>(request.timeout_s)));
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
+                   static_cast<long>(1e3 * request.total_s));
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
   curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);

@@ -17,6 +17,7 @@ struct HttpRequest {
   std::map<std::string, std::string> headers;
   std::span<const std::byte> body = {};  // sent where the method is PUT or POST
   double timeout_s = 20;      // without a byte; also for the connection
+  double total_s = 0;         // of the whole exchange; 0: as long as it takes
   uint64_t max_bytes = 0;     // of the answer's body
   std::stop_token stop;       // ends the exchange within a second
   bool past_proxies = false;  // whatever http_proxy says

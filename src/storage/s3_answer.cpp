@@ -23,6 +23,9 @@ constexpr size_t kLongestToken = 4096;
 
 // No data set has as many objects, and no server gives as little a page.
 constexpr uint64_t kMostObjects = 10'000'000, kMostPages = 100'000;
+// Ten million objects of 800 bytes, and at 500 a second.
+constexpr uint64_t kMostGiB = 8, kMostHours = 6;
+constexpr size_t kLongestValue = 1024;  // S3's limit of keys
 // Pages without a key are rare, but happen: a server may look through deleted
 // objects.
 constexpr int kMostEmptyPages = 100;
@@ -163,7 +166,12 @@ S3Listing s3_listing(std::span<const std::byte> body,
              tags = xml_values(text_of(body), "ETag"),
              times = xml_values(text_of(body), "LastModified");
   if (keys.size() != sizes.size()) refuse("keys without a size");
+  for (const auto* values : {&keys, &tags, &times})
+    for (const auto& value : *values)
+      if (value.size() > kLongestValue)
+        refuse("it holds a text of more than 1024 bytes");
   S3Listing listing;
+  listing.bytes = body.size();
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto size = parsed_number<uint64_t>(sizes[i]);
     if (!size) refuse("a size is no number");
@@ -199,8 +207,14 @@ void ListingEnd::check(const S3Listing& page, const std::string& origin) {
   objects_ += page.objects.size();
   if (objects_ > kMostObjects)
     refuse("more than " + std::to_string(kMostObjects) + " objects");
+  bytes_ += page.bytes;
+  if (bytes_ > kMostGiB << 30)
+    refuse("more than " + std::to_string(kMostGiB) + " GiB");
   if (page.next_token.empty()) return;
 
+  constexpr double kHour_s = 3600;
+  if (now_s_() - begun_s_ > kHour_s * static_cast<double>(kMostHours))
+    refuse("more than " + std::to_string(kMostHours) + " hours");
   empty_pages_ = page.objects.empty() ? empty_pages_ + 1 : 0;
   if (empty_pages_ > kMostEmptyPages)
     refuse(std::to_string(empty_pages_) + " pages without an object");

@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/storage/store.hpp"
 #include "http.hpp"
 
@@ -23,6 +26,7 @@ std::vector<std::string> xml_values(std::string_view xml,
 struct S3Listing {
   std::vector<StoredFile> objects;  // keys as paths
   std::string next_token;           // empty: the last page
+  uint64_t bytes = 0;               // of the answer
 };
 S3Listing s3_listing(std::span<const std::byte> body,
                      const std::string& origin);
@@ -30,13 +34,19 @@ S3Listing s3_listing(std::span<const std::byte> body,
 std::string cut_listing(std::span<const std::byte> body);
 
 // Sees that the pages of one listing come to an end: no token twice, not many
-// pages without an object, and no more pages and objects than any data set has.
+// pages without an object, no more pages, objects and bytes than any data set
+// has, and not for hours.
 class ListingEnd {
  public:
+  explicit ListingEnd(std::function<double()> now_s = chexnet::now_s)
+      : now_s_(std::move(now_s)), begun_s_(now_s_()) {}
   void check(const S3Listing& page,
              const std::string& origin);  // DataError naming `origin`
 
  private:
+  std::function<double()> now_s_;
+  double begun_s_;
+  uint64_t bytes_ = 0;
   std::unordered_set<std::string> tokens_;
   uint64_t objects_ = 0;
   int empty_pages_ = 0;  // in a row

@@ -174,6 +174,7 @@ HttpRequest S3Client::request(const S3Call& call) {
   http.body = call.body;
   http.stop = call.stop;
   http.timeout_s = options_.timeout_s;
+  http.total_s = call.total_s;
   // Error texts are longer than small ranges.
   http.max_bytes = std::max<uint64_t>(call.max_bytes, 64 << 10);
   if (const auto credentials = current_credentials()) {

@@ -32,6 +32,7 @@ struct S3Call {
   std::map<std::string, std::string> headers = {};  // lower-case names
   std::span<const std::byte> body = {};
   uint64_t max_bytes = 64 << 10;  // of the answer
+  double total_s = 0;             // as HttpRequest's
   std::stop_token stop = {};
   // What is wrong with an answer of status 2xx, so that it is asked for again;
   // empty: nothing.

@@ -3,6 +3,7 @@
 #include "chexnet/storage/s3_store.hpp"
 
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "chexnet/core/error.hpp"
@@ -14,8 +15,10 @@
 namespace chexnet {
 namespace {
 
-// Of one page; S3's have 1000 keys of at most 1 KiB.
-constexpr uint64_t kLongestListing = uint64_t{64} << 20;
+// Of one page; S3's have 1000 keys of at most 1 KiB, whose characters may stand
+// as entities.
+constexpr uint64_t kLongestListing = uint64_t{8} << 20;
+constexpr double kLongestPage_s = 600;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -25,6 +28,7 @@ class S3Store final : public ObjectStore {
  public:
   S3Store(S3World world, const S3Options& options, const Environment& env)
       : part_bytes_(world.part_bytes),
+        now_s_(world.now_s),
         client_(std::move(world), options, env) {}
 
   void read(const std::string& path, uint64_t offset, uint64_t count,
@@ -65,7 +69,7 @@ class S3Store final : public ObjectStore {
     std::vector<StoredFile> files;
     std::vector<std::byte> body;
     std::string token;
-    ListingEnd end;
+    ListingEnd end(now_s_);
     do {
       std::vector<std::pair<std::string, std::string>> query = {
           {"list-type", "2"}, {"prefix", where.key}};
@@ -74,6 +78,7 @@ class S3Store final : public ObjectStore {
           {.path = bucket,
            .query = query,
            .max_bytes = kLongestListing,
+           .total_s = kLongestPage_s,
            .damage =
                [](const HttpResponse&, std::span<const std::byte> page) {
                  return cut_listing(page);
@@ -165,6 +170,7 @@ class S3Store final : public ObjectStore {
   }
 
   uint64_t part_bytes_;
+  std::function<double()> now_s_;
   S3Client client_;
 };
 

@@ -21,7 +21,7 @@ namespace {
 // the connection, or none where it is empty.
 class Server {
  public:
-  explicit Server(std::string answer, std::chrono::milliseconds per_byte = {})
+  explicit Server(std::string answer, std::chrono::microseconds per_byte = {})
       : answer_(std::move(answer)), per_byte_(per_byte) {
     socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
@@ -70,7 +70,7 @@ class Server {
   }
 
   std::string answer_;
-  std::chrono::milliseconds per_byte_;
+  std::chrono::microseconds per_byte_;
   int socket_ = -1, port_ = 0;
   std::atomic<int> connections_ = 0;
   std::jthread thread_;
@@ -134,6 +134,20 @@ TEST_CASE("an answer that drips is a stall") {
   std::vector<std::byte> body;
   CHECK(http_exchange(request, body).status == 0);
   CHECK(body.size() < 900);
+}
+
+TEST_CASE("an answer that drips too fast for a stall ends in its time") {
+  const Server server(
+      "HTTP/1.1 200 OK\r\nContent-Length: 9000\r\nConnection: "
+      "close\r\n\r\n" +
+          std::string(9000, 'x'),
+      std::chrono::microseconds(200));
+  HttpRequest request = request_to(server);
+  request.max_bytes = 9000;
+  request.total_s = 1;
+  std::vector<std::byte> body;
+  CHECK(http_exchange(request, body).status == 0);
+  CHECK(body.size() < 9000);
 }
 
 TEST_CASE("a connection is kept for the next request of a thread") {

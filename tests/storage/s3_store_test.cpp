@@ -37,6 +37,7 @@ struct Script {
   std::vector<HttpRequest> requests;
   std::vector<double> pauses_s;
   double clock_s = now_s();
+  double per_answer_s = 0;
   std::function<void()> at_pause = [] {};
 
   std::unique_ptr<Store> store(
@@ -46,6 +47,7 @@ struct Script {
     world.exchange = [this](const HttpRequest& request,
                             std::vector<std::byte>& body) {
       requests.push_back(request);
+      clock_s += per_answer_s;
       const Answer answer = answers.front();
       if (answers.size() > 1) answers.pop_front();
       const auto bytes =
@@ -355,6 +357,42 @@ TEST_CASE("a listing is followed from page to page, below its prefix only") {
         std::string::npos);
   script.answers = {whole("<ListBucketResult></ListBucketResult>")};
   CHECK_THROWS_AS(script.store(kKeys)->list("s3://b/set"), AbsentError);
+}
+
+// A server that never comes to an end: pages with ever new tokens, and a last
+// one behind the bounds.
+TEST_CASE("a listing is bounded in bytes and in time") {
+  const auto page = [](int i, size_t filling) {
+    return whole("<ListBucketResult><Contents><Key>set/" + std::to_string(i) +
+                 "</Key><Size>1</Size></Contents><NextContinuationToken>t" +
+                 std::to_string(i) + "</NextContinuationToken>" +
+                 std::string(filling, ' ') + "</ListBucketResult>");
+  };
+  const auto refusal = [&](int pages, size_t filling, double per_page_s) {
+    Script script;
+    script.per_answer_s = per_page_s;
+    for (int i = 0; i < pages; ++i)
+      script.answers.push_back(page(i, i < pages - 1 ? filling : 0));
+    script.answers.push_back(whole("<ListBucketResult></ListBucketResult>"));
+    return error_of<DataError>(
+        [&] { script.store(kKeys)->list("s3://b/set"); });
+  };
+  CHECK(refusal(3, 1000, 60).empty());
+  CHECK(refusal(3, 9'000'000, 0).find("longer than") != std::string::npos);
+  CHECK(
+      refusal(100, 10, 300).find("the listing never ends: more than 6 hours") !=
+      std::string::npos);
+}
+
+TEST_CASE("a key that no object store takes is refused") {
+  Script script;
+  script.answers = {whole("<ListBucketResult><Contents><Key>set/" +
+                          std::string(2000, 'x') +
+                          "</Key><Size>1</Size></Contents>"
+                          "</ListBucketResult>")};
+  CHECK(error_of<DataError>([&] {
+          script.store(kKeys)->list("s3://b/set");
+        }).find("a text of more than 1024 bytes") != std::string::npos);
 }
 
 TEST_CASE("a listing that did not come as a whole hides no object") {

@@ -116,10 +116,12 @@ void put_on_hosts(SelfLaunch& launch, std::vector<HostSlots> hosts,
 std::vector<std::string> forwarded_variables(
     const char* const* environment, const std::vector<std::string>& wanted) {
   // mpirun itself passes OMPI_MCA_… on.
-  static constexpr std::array<std::string_view, 13> kOurs = {
-      "ATEN_",           "AWS_",   "CHEXNET_", "CUDA_", "HWLOC_",
-      "LD_LIBRARY_PATH", "NCCL_",  "OMP_",     "PATH",  "PSM2_",
-      "PYTORCH_",        "TORCH_", "UCX_"};
+  static constexpr std::array<std::string_view, 18> kOurs = {
+      "ATEN_", "AWS_",   "CHEXNET_", "CUDA_",
+      "FI_",   "HCOLL_", "HWLOC_",   "LD_LIBRARY_PATH",
+      "MLX5_", "NCCL_",  "OMP_",     "PATH",
+      "PSM2_", "PSM3_",  "PYTORCH_", "TORCH_",
+      "UCC_",  "UCX_"};
   std::vector<std::string> names;
   for (const char* const* entry = environment; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;

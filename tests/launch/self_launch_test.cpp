@@ -106,11 +106,18 @@ TEST_CASE("the mpirun command") {
                                      "AWS_PROFILE=p",
                                      "OMPI_MCA_btl=x",
                                      "ATEN_CPU_CAPABILITY=avx2",
+                                     "PSM3_NIC=x",
+                                     "FI_PROVIDER=x",
+                                     "UCC_TLS=x",
+                                     "MLX5_SCATTER_TO_CQE=0",
+                                     "HCOLL_MAIN_IB=x",
                                      nullptr};
   CHECK(forwarded_variables(environment, {"NIH"}) ==
-        std::vector<std::string>{"ATEN_CPU_CAPABILITY", "AWS_PROFILE", "NIH"});
-  CHECK(forwarded_variables(environment, {}) ==
-        std::vector<std::string>{"ATEN_CPU_CAPABILITY", "AWS_PROFILE"});
+        std::vector<std::string>{"ATEN_CPU_CAPABILITY", "AWS_PROFILE",
+                                 "FI_PROVIDER", "HCOLL_MAIN_IB",
+                                 "MLX5_SCATTER_TO_CQE", "NIH", "PSM3_NIC",
+                                 "UCC_TLS"});
+  CHECK(forwarded_variables(environment, {}).size() == 7);
 }
 
 TEST_CASE("the command of MPICH's mpirun has its own words") {

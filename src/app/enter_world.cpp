@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -28,6 +30,7 @@
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/mpi_family.hpp"
 #include "chexnet/launch/network.hpp"
+#include "chexnet/launch/open_ports.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/launch/start_checks.hpp"
@@ -153,6 +156,18 @@ void end_late_start(const ParentTask& task, double waited_s) {
   exit_and_end_launcher(kCode);
 }
 
+// MPI's ports are for the hosts of the run.
+void admit_own_hosts(Communicator& comm) {
+  const auto own = own_host_addresses();
+  std::vector<HostAddress> all;
+  for (const auto& bytes : comm.all_gather(std::as_bytes(std::span(own)))) {
+    const size_t before = all.size();
+    all.resize(before + bytes.size() / sizeof(HostAddress));
+    std::memcpy(all.data() + before, bytes.data(), bytes.size());
+  }
+  admit_only(std::move(all));
+}
+
 std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
                                          const ParentTask& task,
                                          const Environment& env) {
@@ -166,11 +181,15 @@ std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
   refuse(launcher_problem(env, mpi.family));
   refuse_failed({network_check(config.network, read_network_facts(nullptr))});
   apply(network_settings(config.network, mpi.family));
+  if (ranks_share_host(env))
+    apply(one_host_settings(config.network, mpi.family, env));
   auto comm = [&] {
     const double limit_s = std::max(config.timeout_s, kLeastStart_s);
     WaitDeadline deadline(limit_s, [&] { end_late_start(task, limit_s); });
     const auto wait = deadline.wait();
-    return open_mpi({config.timeout_s, mpi.family, mpi.by});
+    auto opened = open_mpi({config.timeout_s, mpi.family, mpi.by});
+    if (opened->size() > 1) admit_own_hosts(*opened);
+    return opened;
   }();
   refuse_singletons(comm->size());
   return comm;

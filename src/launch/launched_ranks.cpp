@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launchers.hpp"
+#include "chexnet/launch/network.hpp"
 
 namespace chexnet {
 namespace {
@@ -43,29 +45,40 @@ bool is_below(pid_t process, pid_t ancestor) {
   return process == ancestor;
 }
 
-// Nobody else's can be read.
-bool is_rank(pid_t process) {
+using IsWanted = std::function<bool(const Environment&)>;
+
+// By its environment; nobody else's can be read.
+bool is_wanted_rank(pid_t process, const IsWanted& is_wanted) {
   const std::string all =
       '\0' + text_of("/proc/" + std::to_string(process) + "/environ");
   const Environment env = [&](const char* name) -> const char* {
-    const auto at = all.find('\0' + std::string(name) + '=');
-    return at == std::string::npos ? nullptr : all.c_str() + at + 1;
+    const std::string begin = '\0' + std::string(name) + '=';
+    const auto at = all.find(begin);
+    return at == std::string::npos ? nullptr : all.c_str() + at + begin.size();
   };
-  return started_as_rank(env);
+  return started_as_rank(env) && is_wanted(env);
 }
 
-}  // namespace
-
-bool has_ranks_below(pid_t ancestor) {
+bool has_such_ranks_below(pid_t ancestor, const IsWanted& is_wanted) {
   std::error_code error;
   fs::directory_iterator it("/proc", error);
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
     const auto process = parsed_number<pid_t>(it->path().filename().string());
     if (process && *process != ancestor && is_below(*process, ancestor) &&
-        is_rank(*process))
+        is_wanted_rank(*process, is_wanted))
       return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool has_ranks_below(pid_t ancestor) {
+  return has_such_ranks_below(ancestor, [](const auto&) { return true; });
+}
+
+bool has_all_ranks_below(pid_t ancestor) {
+  return has_such_ranks_below(ancestor, ranks_share_host);
 }
 
 std::filesystem::path own_launcher_program() {

@@ -1,7 +1,10 @@
 #include "chexnet/launch/network.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstdlib>
+#include <string_view>
 
 namespace chexnet {
 namespace {
@@ -101,6 +104,35 @@ NetworkSettings network_settings(const NetworkChoice& network,
       network.device.find_first_of("/,") == std::string::npos;
   if (one_interface) settings.mpirun = {"-iface", network.device};
   return settings;
+}
+
+bool ranks_share_host(const Environment& env) {
+  // The ranks of this host and of all; Hydra's names are behind Open MPI's.
+  static constexpr std::array<std::array<const char*, 2>, 2> kCounts = {
+      {{"OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"},
+       {"MPI_LOCALNRANKS", "PMI_SIZE"}}};
+  for (const auto& [here, all] : kCounts)
+    if (env(here) != nullptr && env(all) != nullptr)
+      return std::string_view(env(here)) == env(all);
+  return variable(env, "SLURM_STEP_NUM_NODES") == "1";
+}
+
+NetworkSettings one_host_settings(const NetworkChoice& network,
+                                  MpiFamily family, const Environment& env) {
+  if (network.kind != NetworkChoice::Kind::kAuto) return {};
+  if (family == MpiFamily::kOpenMpi) {
+    static constexpr std::array<const char*, 3> kLayers = {
+        "OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_mtl"};
+    if (std::ranges::any_of(
+            kLayers, [&](const char* name) { return env(name) != nullptr; }))
+      return {};
+    return {{{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "vader,self"}}, {}};
+  }
+  // libfabric's sockets cannot be left out alike in all versions.
+  return {{{"UCX_TLS", "sm,self"},
+           {"FI_TCP_IFACE", "lo"},
+           {"FI_SOCKETS_IFACE", "lo"}},
+          {}};
 }
 
 void apply(const NetworkSettings& settings) {

@@ -44,8 +44,10 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/launcher_files.hpp"
 #include "chexnet/launch/launchers.hpp"
+#include "chexnet/launch/open_ports.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "stream_relay.hpp"
 
@@ -335,6 +337,7 @@ int run_as_parent(const std::vector<std::string>& command,
   constexpr int kTellings = 30;
   int told = 0;
   double looked_s = now_s();
+  bool is_bound = false;
   for (;;) {
     const int signal = signals.next(1);
     // Asked each time: a SIGCHLD may be lost among others, or never come.
@@ -350,6 +353,8 @@ int run_as_parent(const std::vector<std::string>& command,
       pass_on(signal, child, !signals.ends_at_once());
     if (now_s() - looked_s < 1) continue;
     looked_s = now_s();
+    if (of_mpi && !is_bound && (is_bound = has_all_ranks_below(child)))
+      bind_ports_to_loopback(child);
     const bool to_stop = signals.asked_to_stop() ||
                          (work.is_filter && of_mpi && out->is_closed());
     if (to_stop && told++ < kTellings) kill(child, SIGUSR1);

@@ -58,8 +58,14 @@ TEST_CASE("a rank that a launcher of ours started is seen") {
   {
     const Launcher other("OMPI_COMM_WORLD_RANKING=0");
     CHECK_FALSE(comes_within(10));
-    const Launcher launcher("PMIX_RANK=0");
+    const Launcher launcher("PMIX_RANK=0 SLURM_STEP_NUM_NODES=2");
     CHECK(comes_within(500));
+    CHECK_FALSE(has_all_ranks_below(getpid()));
+    const Launcher here("PMIX_RANK=0 SLURM_STEP_NUM_NODES=1");
+    CHECK(comes_within(500));
+    for (int i = 0; i < 500 && !has_all_ranks_below(getpid()); ++i)
+      usleep(20'000);
+    CHECK(has_all_ranks_below(getpid()));
   }
   CHECK_FALSE(has_ranks_below(getpid()));
 }

@@ -4,6 +4,7 @@
 
 #include "chexnet/launch/self_launch.hpp"
 #include "support/catch.hpp"
+#include "support/made_up_environment.hpp"
 
 using namespace chexnet;
 
@@ -59,4 +60,35 @@ TEST_CASE("networks become settings of Open MPI and NCCL") {
   for (const char* name :
        {"UCX_NET_DEVICES", "OMPI_MCA_pml", "NCCL_IB_HCA", "NCCL_IB_DISABLE"})
     unsetenv(name);
+}
+
+TEST_CASE("ranks of one host take no network, unless told by hand") {
+  using Variables = std::map<std::string, std::string>;
+  const auto layers = [](const char* network, MpiFamily family,
+                         const Variables& variables) {
+    const auto settings = one_host_settings(*NetworkChoice::parse(network),
+                                            family, made_up(variables));
+    return settings.environment.empty() ? ""
+                                        : settings.environment.back().second;
+  };
+  CHECK(layers("auto", MpiFamily::kOpenMpi, {}) == "vader,self");
+  CHECK(layers("tcp", MpiFamily::kOpenMpi, {}).empty());
+  CHECK(layers("auto", MpiFamily::kOpenMpi, {{"OMPI_MCA_btl", "tcp,self"}})
+            .empty());
+  CHECK(layers("auto", MpiFamily::kMpich, {}) == "lo");
+  CHECK(layers("ucx", MpiFamily::kMpich, {}).empty());
+
+  for (const auto& [variables, share] : std::vector<std::pair<Variables, bool>>{
+           {{{"OMPI_COMM_WORLD_SIZE", "4"},
+             {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}},
+            true},
+           {{{"OMPI_COMM_WORLD_SIZE", "4"},
+             {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+             {"SLURM_STEP_NUM_NODES", "1"}},
+            false},
+           {{{"PMI_SIZE", "2"}, {"MPI_LOCALNRANKS", "2"}}, true},
+           {{{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_NODES", "1"}}, true},
+           {{{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_NODES", "2"}}, false},
+           {{{"PMIX_RANK", "0"}}, false}})
+    CHECK(ranks_share_host(made_up(variables)) == share);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chexnet/config/choices.hpp"
+#include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
 
@@ -22,6 +23,13 @@ struct NetworkSettings {
 // "10.1.0.0/16") or all. kUcx: UCX over whatever there is.
 NetworkSettings network_settings(const NetworkChoice& network,
                                  MpiFamily family);
+
+// Whether all ranks are on the host of this one, as far as its launcher says.
+bool ranks_share_host(const Environment& env);
+// For such ranks under kAuto: shared memory alone, so that MPI opens no port.
+// Nothing where Open MPI's layers were chosen by hand.
+NetworkSettings one_host_settings(const NetworkChoice& network,
+                                  MpiFamily family, const Environment& env);
 
 // Sets what is not set yet.
 void apply(const NetworkSettings& settings);

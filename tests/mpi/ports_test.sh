@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Two ranks on one host under each MPI that is here: no rank listens on a TCP port, whoever started it, and mpirun's are reached from
+# this host alone. A stranger who connects to each of those and sends a byte does not halt training.
+source tests/lib.sh
+place_of() { cat "$source_folder/third_party/.$1" 2>/dev/null; }  # as scripts/setup wrote it down
+trap 'kill $(jobs -p) 2>/dev/null; sleep 1; kill -9 $(pgrep -f -- "--out $scratch") 2>/dev/null; rm -rf "$scratch"' EXIT
+command -v ss >/dev/null || { echo "skipped: no ss (iproute2)"; exit 77; }
+cat >"$scratch/ports.py" <<'PY'
+# ports.py list|open|ranks RUN: the TCP ports of a run's processes, as `ss` shows them: all, those reached from other hosts, of its ranks
+import os, re, subprocess, sys
+what, run = sys.argv[1:]
+def text(process, name):
+    try: return open(f"/proc/{process}/{name}").read()
+    except OSError: return ""
+ours = {p for p in filter(str.isdigit, os.listdir("/proc")) if f"--out\0{run}\0" in text(p, "cmdline") + "\0"}
+ranks = {p for p in ours if re.search("(^|\0)(OMPI_COMM_WORLD_RANK|PMI_RANK)=", text(p, "environ"))}
+for line in subprocess.run(["ss", "-ltnpH"], capture_output=True, text=True, check=True).stdout.splitlines():
+    address, users = line.split()[3], set(re.findall(r"pid=(\d+)", line))
+    if what == "ranks" and users and users <= ranks or what != "ranks" and users & ours:
+        if what != "open" or not re.match(r"127\.|\[::1\]|[^ ]*%lo:", address): print(address, *sorted(users & ours))
+PY
+cat >"$scratch/stranger.py" <<'PY'
+import socket, sys, time
+sockets = []
+for address in sys.argv[1:]:
+    host, port = address.rsplit(":", 1)
+    for to in ("127.0.0.1", "::1"):
+        try: sockets.append(socket.create_connection((to, int(port)), timeout=5))
+        except OSError: continue
+        sockets[-1].sendall(b"\n")
+        break
+print(len(sockets), flush=True)
+time.sleep(600)
+PY
+none() { local found; found=$(python3 "$scratch/ports.py" "$1" "$2"); [ -z "$found" ] || { echo "$found"; return 1; }; }
+soon() { for _ in $(seq 200); do "$@" >/dev/null && return; sleep 0.05; done; "$@"; }
+last_step() { tail -n 1 "$1/metrics.jsonl" | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
+
+path=$PATH checked=0
+quick=(--set train.max_steps=1000000 --set eval.splits=[] --set eval.every_epochs=0 --set launch.timeout_s=60)
+for mpi in "$(dirname "$(command -v mpirun || echo /none/mpirun)")" "$(place_of openmpi5)/bin" "$(place_of mpich)/bin"; do
+  [ -x "$mpi/mpirun" ] || continue
+  export PATH=$mpi:$path
+  name=$(mpirun --version | head -n 1); name=${name%%:*}
+  as_root=("${root[@]}"); [[ $name == *"Open MPI"* ]] || as_root=()
+  checked=$((checked + 1)) run=$scratch/own-$checked
+  "$program" train "$small" "${quick[@]}" --ranks 2 --out "$run" >"$run.log" 2>&1 & job=$!
+  await_step "$run" 2 900 "$run.log"
+  check "$name: its ranks open no port" none ranks "$run"
+  check "$name: mpirun's ports are reached from this host alone" soon none open "$run"
+  mapfile -t ports < <(python3 "$scratch/ports.py" list "$run" | cut -d' ' -f1)
+  python3 "$scratch/stranger.py" "${ports[@]}" >"$run.stranger" & stranger=$!
+  soon test -s "$run.stranger"
+  step=$(last_step "$run")
+  await_step "$run" $((step + 20)) 900 "$run.log"
+  check "$name: a byte to each of its ${#ports[@]} ports ($(cat "$run.stranger") took it) does not halt training" kill -0 $job
+  kill $stranger
+  kill -USR1 $job; wait $job; rc=$?
+  check "$name: and the run still ends as it is told (exit $rc)" [ $rc = 75 ]
+
+  run=$scratch/plain-$checked
+  mpirun "${as_root[@]}" -np 2 "$program" train "$small" "${quick[@]}" --out "$run" >"$run.log" 2>&1 & job=$!
+  await_step "$run" 2 900 "$run.log"
+  check "$name: nor do ranks of a plain mpirun" none ranks "$run"
+  touch "$run/STOP"; wait $job; rc=$?
+  check "$name: which ends (exit $rc)" [ $rc = 75 ]
+done
+[ "$checked" -gt 0 ] || { echo "skipped: no mpirun"; exit 77; }
+
+# Layers that were chosen by hand are kept.
+export PATH=$path
+if mpirun --version | grep -q "Open MPI"; then
+  run=$scratch/hand
+  OMPI_MCA_btl=tcp,self "$program" train "$small" "${quick[@]}" --set train.max_steps=4 --ranks 2 --out "$run" >"$run.log" 2>&1 & job=$!
+  for _ in $(seq 600); do ! none ranks "$run" >/dev/null && break; kill -0 $job 2>/dev/null || break; sleep 0.05; done
+  check "OMPI_MCA_btl=tcp,self is kept" kill -0 $job
+  wait $job; rc=$?
+  check "and trains (exit $rc)" [ $rc = 0 ]
+fi
+finish

@@ -4,6 +4,7 @@
 // end with this error's code. The abort comes last because no code runs after
 // it.
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -47,6 +48,17 @@ namespace {
   // Not by return: what libraries destroy at a regular end may wait for a GPU
   // that hangs.
   std::_Exit(chexnet::code_for_launcher(static_cast<int>(code)));
+}
+
+// A thread's stack is as large as this limit, and loaders crash below 128 KiB.
+void require_stack() {
+  constexpr rlim_t kLeastBytes = rlim_t{256} << 10;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastBytes)
+    return;
+  throw chexnet::DeviceError(
+      "[process] a stack may have " + std::to_string(limit.rlim_cur >> 10) +
+      " KiB, and 256 are needed. Hint: raise `ulimit -s` (8192 is usual)");
 }
 
 bool is_lack_of_threads(const std::exception& e) {
@@ -122,6 +134,7 @@ int main(int argc, char** argv) {
                    : static_cast<int>(ExitCode::kUsage);
   }
   try {
+    require_stack();
     const int code = invocation.run();
     chexnet::require_stdout();
     chexnet::close_log();

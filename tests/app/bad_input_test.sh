@@ -132,10 +132,17 @@ refused 4 "do not fit this network" train "$small" --out "$scratch/other" --set 
 refused 4 "cannot be read" train "$small" --out "$scratch/other2" --set model.weights="$scratch/absent.safetensors"
 printf 'not weights at all' >"$scratch/bad.safetensors"
 refused 4 "bad.safetensors: header length" train "$small" --out "$scratch/other3" --set model.weights="$scratch/bad.safetensors"
-( flock 9; refused 4 "in use by" "${T[@]}" "${one[@]}" --resume auto ) 9>>"$scratch/run/.lock"
+{ flock 9; refused 4 "in use by" "${T[@]}" "${one[@]}" --resume auto; } 9>>"$scratch/run/.lock"
 check "nothing of the run was touched" [ "$sum" = "$(sha256sum "$(weights "$scratch/run")")" ]
 : >"$scratch/file"
 refused 4 "choose a writable folder" train "$small" --out "$scratch/file/run"
+
+(ulimit -s 64; "$program" phantom "$scratch/narrow" 2>"$scratch/err.txt"); rc=$?
+check "a small stack: exit 5, which limit" test "$rc $(grep -c 'a stack may have 64 KiB.*ulimit -s' "$scratch/err.txt")" = "5 1"
+check "and help is given" bash -c "ulimit -s 64; '$program' --help >/dev/null"
+mkdir "$scratch/gone"
+(cd "$scratch/gone" && rmdir "$scratch/gone" && "$program" config >"$scratch/out.txt" 2>"$scratch/err.txt"); rc=$?
+check "a working folder that was removed: exit 2" test "$rc $(grep -c 'the working folder was removed' "$scratch/err.txt")" = "2 1"
 
 # A limit of file sizes is an error of the write, not a signal.
 (ulimit -f 16; "$program" pack "$small" --out "$scratch/limited.pack" >"$scratch/out.txt" 2>"$scratch/err.txt"); rc=$?

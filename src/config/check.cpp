@@ -50,6 +50,9 @@ void check_for_training(const Config& config) {
   if (std::ranges::any_of(config.data.std, [](double s) { return s <= 0; }))
     config_error("data.std", "must be positive",
                  "ImageNet's are 0.229, 0.224, 0.225");
+  if (config.train.lr == 0)
+    config_error("train.lr", "0: no weight would ever change",
+                 "choose a rate above 0; `evaluate` scores without training");
   if (config.train.epochs <= 0 && config.train.max_steps <= 0)
     config_error("train.epochs",
                  "0 without train.max_steps: there is nothing to do",

@@ -43,9 +43,14 @@ std::string nearest_names(std::string_view name,
   const auto beginning = [](std::string_view text) {
     return text.substr(0, kLongestName);
   };
-  for (const auto& candidate : known)
-    ranked.emplace_back(edit_distance(beginning(name), beginning(candidate)),
-                        candidate);
+  // By share of the longer name: the shortest would be the nearest otherwise.
+  constexpr size_t kWhole = 1000;
+  for (const auto& candidate : known) {
+    const std::string a = lowered(beginning(name));
+    const std::string b = lowered(beginning(candidate));
+    const size_t longer = std::max({a.size(), b.size(), size_t{1}});
+    ranked.emplace_back(edit_distance(a, b) * kWhole / longer, candidate);
+  }
   std::stable_sort(
       ranked.begin(), ranked.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });

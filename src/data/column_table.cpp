@@ -20,7 +20,9 @@ float parse_label(std::string_view cell, const Table& table,
   if (!value || (*value != 0 && *value != 1 && *value != kUncertain))
     table.fail("label '" + std::string(cell) + "' of " + finding +
                    " is not 1, 0, -1 or blank",
-               "is the column list right?");
+               "write 1 for present, 0 for absent, -1 for uncertain; "
+               "data.manifest.columns.findings names the columns that are "
+               "findings");
   return *value;
 }
 

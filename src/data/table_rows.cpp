@@ -57,12 +57,15 @@ float parse_weight(std::string_view cell, const Table& table,
 
 size_t column(const std::vector<std::string>& header, const std::string& name,
               const Table& table, const std::string& remedy) {
-  const auto found = std::ranges::find(header, name);
+  auto found = std::ranges::find(header, name);
+  if (found == header.end() &&
+      std::ranges::count(header, lowered(name), lowered) == 1)
+    found = std::ranges::find(header, lowered(name), lowered);
   if (found == header.end())
     table.fail("no column '" + name + "'",
                "the header has " + nearest_names(name, header, header.size()) +
                    remedy);
-  if (std::ranges::count(header, name) > 1)
+  if (std::ranges::count(header, *found) > 1)
     table.fail("column '" + name + "' is in the header twice",
                "nobody can tell which one counts: rename or remove one");
   return static_cast<size_t>(found - header.begin());

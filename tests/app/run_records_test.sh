@@ -24,6 +24,8 @@ check "train's JSON names the images that were scored, as evaluate's does" pytho
 import json, subprocess
 ours = json.loads(open('$scratch/trained.json').read().splitlines()[0])['results']['test']['split']
 assert len(ours['sha256']) == 64 and ours['name'] == 'test', ours"
+lines() { sed -n '/^.*AUROC on the test split/,$p' "$scratch/log"; }
+check "a run ends in few lines: the AUROC table and the report" eval '[ "$(lines | wc -l)" -le 24 ] && tail -n 1 "$scratch/log" | grep -q "report .*/report.html$" && ! says "Operating points"'
 check "inspect knows what each of its files is" python3 -c '
 import json, subprocess, sys
 files = json.loads(subprocess.run([sys.argv[1], "inspect", "--json", sys.argv[2]], capture_output=True, check=True).stdout)["files"]
@@ -80,7 +82,7 @@ check "and has one" grep -q "'best': 0" <<<"$(plateau_state)"
 
 # Early stop: the first evaluation is the best, because nothing changes, not even running statistics; two epochs later it ends.
 run=$scratch/early
-early=(--set train.max_steps=0 --set train.epochs=9 --set train.lr=0 --set model.freeze_backbone=true --set train.early_stop_epochs=2 --set eval.splits=[] --set train.batch=200)
+early=(--set train.max_steps=0 --set train.epochs=9 --set train.lr=1e-30 --set model.freeze_backbone=true --set train.early_stop_epochs=2 --set eval.splits=[] --set train.batch=200)
 check "an early stop" train "${early[@]}"
 check "counts epochs, also those a step jumps over" says "early stop: no better checkpoint in"
 steps=$(events train)

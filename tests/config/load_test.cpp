@@ -45,6 +45,9 @@ TEST_CASE(
        "exp.yaml:3: key 'train.lr' appears twice"},
       {"train:\n  lrr: 1\n",
        "exp.yaml:2: unknown key 'train.lrr'. Hint: nearest are 'train.lr'"},
+      {"train:\n  learning_rate: 1\n", "Hint: nearest are 'train.lr'"},
+      {"batch_size: 1\n", "Hint: nearest are 'train.batch'"},
+      {"data:\n  epochs: 1\n", "Hint: nearest are 'train.epochs'"},
       {"train:\n  lr: fast\n",
        "exp.yaml:2: 'train.lr' wants number, not 'fast'"},
       {"train:\n  batch: 1.5\n", "wants integer or auto, not '1.5'"},
@@ -180,6 +183,10 @@ TEST_CASE("what a run needs is asked for by name") {
   CHECK(missing().find("model.weights") != std::string::npos);
   config.model.weights = "none";
   CHECK(missing().empty());
+  config.train.lr = 0;
+  CHECK(missing().find("train.lr: 0: no weight would ever change") !=
+        std::string::npos);
+  config.train.lr = 0.001;
   config.train.warmup_epochs = config.train.epochs;
   CHECK(missing().find("train.warmup_epochs: not less than train.epochs") !=
         std::string::npos);

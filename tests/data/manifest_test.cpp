@@ -125,6 +125,9 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
           read_manifest(config);
         }).find("no column 'files'. Hint: the header has 'file'") !=
         std::string::npos);
+  // In other letters it is the same, where only one is.
+  config.manifest.columns.image = "FILE";
+  CHECK(read_manifest(config).size() == 2);
   for (const char* doubled :
        {"file,who,A,B,A\na.png,p1,1,0,0\n", "file,file,who,A,B\na,b,p1,1,0\n",
         "file,who,who,A,B\na.png,p1,p2,1,0\n"}) {

@@ -181,6 +181,9 @@ int evaluate_model(const Options& options, Invocation& invocation) {
     if (comm.rank() == 0) log_info("stopped on request; nothing was written");
     return static_cast<int>(ExitCode::kRequeue);
   };
+  if (!is_split && options.images.empty() && comm.rank() == 0)
+    log_info("images are looked for in " + listed(config.data.images) +
+             ", as the model's data.images says; --images names others");
   TestSet set;
   try {
     set = is_split ? load_split(config, options.split, card.findings, comm,

@@ -81,8 +81,9 @@ void require_heat_maps(const CLI::App& command, const HeatMapKind& kind,
     throw CLI::ValidationError("--heatmap-shifts",
                                "needs --heatmap-method cam or grad-cam");
   if (std::ranges::any_of(wanted_by, given)) return;
-  for (const char* name : {"--heatmap-findings", "--heatmap-threshold",
-                           "--heatmap-method", "--heatmap-shifts"})
+  for (const char* name :
+       {"--heatmap-findings", "--heatmap-threshold", "--heatmap-method",
+        "--heatmap-shifts", "--heatmap-size"})
     if (given(name)) throw CLI::RequiresError(name, wanted_by.front());
 }
 
@@ -107,6 +108,13 @@ void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
       })
       ->excludes(findings);
   add_heat_map_kind(command, options.kind);
+  command
+      .add_option("--heatmap-size", options.most_pixels,
+                  "with --heatmaps: the longer side of a picture at most, in "
+                  "pixels; 0 leaves each at its own size, which takes seconds "
+                  "a map for a clinical one")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 32768));
 }
 
 void check_heat_map_options(const HeatMapOptions& options,
@@ -169,6 +177,19 @@ std::string HeatMapFolder::text() const {
   return counted(count, "heat map") + " in " + options_.folder;
 }
 
+namespace {
+
+// The width at which neither side of `picture` has more than `most` pixels; 0
+// for no limit.
+int width_within(int most, const GrayImage& picture) {
+  const int64_t longer = std::max(picture.width(), picture.height());
+  if (most == 0 || longer <= most) return 0;
+  return static_cast<int>(
+      std::max<int64_t>(1, int64_t{picture.width()} * most / longer));
+}
+
+}  // namespace
+
 bool HeatMapFolder::write(const RunContext& run,
                           const std::function<bool()>& stop) const {
   const fs::path folder = options_.folder;
@@ -180,7 +201,8 @@ bool HeatMapFolder::write(const RunContext& run,
       const size_t k = picture.finding;
       write_overlay(
           folder / picture.file, image, {k, threshold(k), options_.kind.method},
-          {.caption = findings_[k] + "  " + fixed(picture.probability, 2)});
+          {.caption = findings_[k] + "  " + fixed(picture.probability, 2),
+           .most_width = width_within(options_.most_pixels, image.picture)});
     }
   };
   const HeatMapPass pass{options_.kind, "heat maps", true};

@@ -20,6 +20,7 @@ struct HeatMapOptions {
   std::vector<std::string> findings;  // of every image; empty: by threshold
   std::optional<double> threshold;    // least probability; else the model's own
   HeatMapKind kind{.shifts = 2};
+  int most_pixels = 1024;  // of the longer side; 0: as the picture is
 };
 // --heatmap-method and --heatmap-shifts.
 void add_heat_map_kind(CLI::App& command, HeatMapKind& kind);

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -33,7 +34,7 @@ struct Options {
   std::vector<std::string> files, set;
   std::string out, resume, timeline;
   LaunchOptions launch;
-  bool print_config = false, json = false;
+  bool print_config = false, json = false, verbose = false;
 };
 
 // The place of a run may be given to --resume as well as to --out.
@@ -75,6 +76,24 @@ void print_json(const TrainOutcome& outcome) {
   for (const auto& result : outcome.results)
     json["results"][result.split] = scores_json(result);
   std::cout << json_text(json) << std::endl;
+}
+
+// The last lines of a run: a mean of each split, the scores of the test split
+// (of the last one without it), and where everything else is.
+void say_results(const TrainOutcome& outcome, bool verbose) {
+  const auto& results = outcome.results;
+  if (results.empty()) return;
+  const auto test = std::ranges::find(results, "test", &SplitScores::split);
+  const SplitScores& shown = test == results.end() ? results.back() : *test;
+  for (const auto& result : results) {
+    if (&result == &shown) continue;
+    const auto& mean = result.scores.mean_auroc;
+    log_info(verbose ? scores_text(result)
+                     : "mean AUROC on the " + result.split + " split: " +
+                           (mean ? fixed(*mean, 3) : "not defined"));
+  }
+  log_info(verbose ? scores_text(shown) : scores_summary(shown));
+  log_info("report " + outcome.run_folder + "/report.html");
 }
 
 [[noreturn]] void refuse_nothing() {
@@ -149,7 +168,6 @@ int run(const Options& options, Invocation& invocation) {
   };
   const TrainOutcome outcome = train(config, request, world.take_comm());
   if (!first) return static_cast<int>(outcome.code);
-  for (const auto& result : outcome.results) log_info(scores_text(result));
   if (outcome.was_complete)
     log_info("run " + outcome.run_folder + " is complete at step " +
              std::to_string(outcome.step) +
@@ -163,6 +181,7 @@ int run(const Options& options, Invocation& invocation) {
              readable_bytes(static_cast<double>(outcome.peak_bytes)) +
              "  training " + readable_s(outcome.train_s) + ", evaluation " +
              readable_s(outcome.evaluate_s));
+  say_results(outcome, options.verbose);
   if (options.json) print_json(outcome);
   return static_cast<int>(outcome.code);
 }
@@ -198,6 +217,9 @@ void add_train(CLI::App& app, Invocation& invocation) {
       ->check(in_file_system());
   command->add_flag("--print-config", options->print_config,
                     "print the resolved config and stop");
+  command->add_flag("--verbose", options->verbose,
+                    "print all tables of the report at the end: operating "
+                    "points, calibration and groups of patients, too");
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");
   // Below it stands what all commands say: the exit codes.

@@ -209,14 +209,58 @@ class TableReader {
     return value;
   }
 
-  void add_labels_of_manifest(const std::string& image) {
-    const auto row = manifest_->rows.find(image);
-    if (row == manifest_->rows.end())
+  // `predict` names images by paths. Where the manifest has less of a path, or
+  // more, the image is the only one whose path ends as this one does, or the
+  // other way round.
+  size_t manifest_row(const std::string& image) {
+    const auto same = manifest_->rows.find(image);
+    const size_t row =
+        same != manifest_->rows.end() ? same->second : row_by_end(image);
+    const auto [taken, is_new] = line_of_row_.emplace(row, csv_.line());
+    if (!is_new)
+      fail("this row is of the same image as line " +
+               std::to_string(taken->second),
+           "remove one of the rows");
+    return row;
+  }
+
+  size_t row_by_end(const std::string& image) {
+    if (by_file_name_.empty())
+      for (const auto& [name, row] : manifest_->rows)
+        by_file_name_.emplace(file_name(name), row);
+    std::optional<size_t> found;
+    const auto [first, last] = by_file_name_.equal_range(file_name(image));
+    for (auto at = first; at != last; ++at) {
+      const std::string& name = manifest_->images[at->second];
+      if (!ends_as(image, name) && !ends_as(name, image)) continue;
+      if (found)
+        fail("'" + image + "' may be '" + manifest_->images[*found] + "' or '" +
+                 name + "' of " + manifest_->path,
+             "write the image's name as the manifest has it");
+      found = at->second;
+    }
+    if (!found)
       fail("the image of this row is not in " + manifest_->path,
            "is it the right manifest?");
+    return *found;
+  }
+
+  static std::string_view file_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+  }
+
+  // "in/a/x.png" ends as "a/x.png" does, and "xa/x.png" does not.
+  static bool ends_as(std::string_view path, std::string_view end) {
+    return path.ends_with(end) && path.size() > end.size() &&
+           path[path.size() - end.size() - 1] == '/';
+  }
+
+  void add_labels_of_manifest(const std::string& image) {
+    const size_t row = manifest_row(image);
+    out_.images.back() = manifest_->images[row];
     if (manifest_->knows_patients && !manifest_->patients.empty())
-      out_.patients.push_back(manifest_->patients[row->second]);
-    const float* from = manifest_->scored_row(row->second);
+      out_.patients.push_back(manifest_->patients[row]);
+    const float* from = manifest_->scored_row(row);
     for (size_t i = 0; i < manifest_columns_.size(); ++i) {
       const float wanted = from[manifest_columns_[i]];
       out_.labels.push_back(wanted);
@@ -262,7 +306,10 @@ class TableReader {
   std::vector<std::optional<size_t>> labels_;
   Columns manifest_columns_;  // findings of the manifest, the same way
   std::map<std::string, int, std::less<>> line_of_;  // [image]
-  size_t other_labels_ = 0;                          // than the manifest's
+  // Rows of the manifest: by file name, once a name needs it; those met.
+  std::multimap<std::string_view, size_t> by_file_name_;
+  std::map<size_t, int> line_of_row_;
+  size_t other_labels_ = 0;  // than the manifest's
   std::string first_other_;
   Predictions out_;
 };

@@ -163,19 +163,36 @@ Json json_of(const OperatingPoint& p, const std::optional<double>& prevalence) {
   return json;
 }
 
-}  // namespace
-
-std::string scores_text(const SplitScores& result) {
-  const Scores& s = result.scores;
-  std::string images = images_text(s);
+std::string scores_headline(const SplitScores& result) {
+  std::string images = images_text(result.scores);
   if (result.missing > 0)
     images += " (" + std::to_string(result.missing) + " more are missing)";
   if (result.figures.patients > 0)
     images += " of " + counted(result.figures.patients, "patient");
   return "AUROC on " + place_of(result.split) + ", " + images +
-         " (research use, not a medical device)\n" +
-         columns(finding_lines(result)) + aligned(summary_rows(result)) +
-         points_text(result) + reliability_text(result.reliability) +
+         " (research use, not a medical device)\n";
+}
+
+}  // namespace
+
+std::string scores_summary(const SplitScores& result) {
+  constexpr size_t kMostFindings = 14;  // as ChestX-ray14 has
+  std::vector<Line> lines = finding_lines(result);
+  std::string more;
+  if (lines.size() > kMostFindings + 1) {
+    const auto hidden = lines.size() - kMostFindings - 1;
+    more = "  and " + counted(static_cast<int64_t>(hidden), "finding") +
+           " more: see the report\n";
+    lines.resize(kMostFindings + 1);
+  }
+  return scores_headline(result) + columns(lines) + more +
+         aligned(summary_rows(result));
+}
+
+std::string scores_text(const SplitScores& result) {
+  return scores_headline(result) + columns(finding_lines(result)) +
+         aligned(summary_rows(result)) + points_text(result) +
+         reliability_text(result.reliability) +
          subgroups_text(result.subgroups) +
          (result.comparison
               ? comparison_text(*result.comparison, result.against)

@@ -33,6 +33,11 @@ for r in rows:
 for line in [json.loads(l) for l in open('p.json')][:-1]:
     assert line.get('heat_maps', {}) == {r['finding']: r['file'] for r in rows if r['image'] == line['image']}, line
 PY
+sides() { python3 -c '
+import glob, struct
+print(*{struct.unpack(">I", open(f, "rb").read(20)[16:])[0] for f in glob.glob("'"$1"'/*.png")})'; }
+check "pictures of a size" predict set --heatmaps sized --heatmap-findings Mass --heatmap-size 50 --out p4.csv
+check "are no wider" [ "$(sides sized)" = 50 ]
 check "class activation maps" predict set --heatmaps cam --heatmap-findings Mass --heatmap-method cam --out p3.csv
 check "the probabilities are the same" cmp p.csv p3.csv
 check "one picture for each image" eval '[ $(ls cam/*_Mass.png | wc -l) = 4 ]'

@@ -112,6 +112,31 @@ TEST_CASE(
         }).find("'' is not a number") != std::string::npos);
 }
 
+TEST_CASE("an image of a path has the labels of a manifest's name") {
+  const ScratchFolder folder;
+  Manifest manifest;
+  manifest.findings = {"A"};
+  manifest.images = {"x.png", "b/y.png", "c/y.png"};
+  manifest.labels = {1, 0, 1};
+  for (uint32_t row = 0; row < 3; ++row)
+    manifest.rows[manifest.images[row]] = row;
+  manifest.path = "m.csv";
+  const auto read = [&](const std::string& rows) {
+    return read_predictions(folder.write("p.csv", "image,prob:A\n" + rows),
+                            &manifest);
+  };
+  const Predictions p = read("in/x.png,0.5\n/in/b/y.png,0.25\n");
+  CHECK(p.images == Strings{"x.png", "b/y.png"});
+  CHECK(p.labels == std::vector<float>{1, 0});
+  const auto refused = [&](const std::string& rows) {
+    return error_of<DataError>([&] { read(rows); });
+  };
+  CHECK(refused("y.png,0.5\n").find("may be") != std::string::npos);
+  CHECK(refused("a/y.png,0.5\n").find("is not in m.csv") != std::string::npos);
+  CHECK(refused("x.png,0.5\nin/x.png,0.5\n").find("same image as line 2") !=
+        std::string::npos);
+}
+
 TEST_CASE("means skip what is not defined") {
   Predictions p;
   p.findings = {"A", "B"};

@@ -35,6 +35,8 @@ struct SplitScores {
 // A table: finding, AUROC and its interval, average precision, Brier score,
 // positives; then the mean and "any finding". `split` may also name tables.
 std::string scores_text(const SplitScores& result);
+// Its head alone, in at most 21 lines: of more than 14 findings the first.
+std::string scores_summary(const SplitScores& result);
 // The object of `evaluate` in docs/json.md.
 Json scores_json(const SplitScores& result);
 

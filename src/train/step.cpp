@@ -5,6 +5,7 @@
 
 #include <cassert>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace chexnet {
@@ -127,11 +128,17 @@ std::optional<StepResult> TrainStep::run(const at::Tensor& images,
   return take();
 }
 
-// First what has a deadline and knows whom it waits for, then the device.
+// Has a deadline and knows whom it waits for: the device is asked afterwards.
+void TrainStep::wait_for_gradients() {
+  if (!options_.communicate || waited_s_) return;
+  reducer_.wait_until_finished();
+  waited_s_ = reducer_.wait_s();
+}
+
 StepResult TrainStep::take() {
-  if (options_.communicate) reducer_.wait_until_finished();
+  wait_for_gradients();
   StepResult result = outcomes_.take();
-  if (options_.communicate) result.allreduce_wait_s = reducer_.wait_s();
+  result.allreduce_wait_s = std::exchange(waited_s_, std::nullopt).value_or(0);
   return result;
 }
 
@@ -175,6 +182,10 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
       const Profiler::Span span(options_.profiler, Phase::kForward);
       logits = network_.forward(x, Mode::kTraining, part);
     }
+    // With all of two steps CUDA's queue (1,024 launches) would be full, and
+    // where a GPU hangs every rank's host would stand in a launch: nobody could
+    // tell whose. This forward pass keeps the GPU busy meanwhile.
+    if (outcomes_.under_way() > 0) wait_for_gradients();
     const Profiler::Span span(options_.profiler, Phase::kBackward);
     // The mean over ranks follows, so each rank's part of the global mean is
     // scaled up by the world size. (Why a mean: communicator.hpp.)

@@ -107,6 +107,8 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       step_(step),
       state_(std::move(state)),
       upload_(parts.device.where),
+      deadline_(parts.comm.size() == 1 ? parts.device.where : at::kCPU,
+                parts.config.launch.timeout_s, "a step of training"),
       log_(parts.comm, parts.metrics, parts.decisions.batch),
       watch_(
           parts.comm, parts.profiler, parts.metrics,
@@ -156,6 +158,7 @@ ExitCode TrainingLoop::run() {
 double TrainingLoop::step_on(const Batch& batch, double labeled) {
   const double lr = learning_rate(parts_.config.train, parts_.decisions.batch,
                                   state_.position, images_, state_.plateau);
+  const auto wait = deadline_.wait();
   const BatchTensors tensors = upload_.upload(tensors_of(batch));
   const double start = now_s();
   const auto result = [&] {
@@ -238,7 +241,11 @@ void TrainingLoop::say_how_it_ended() {
 }
 
 const Batch* TrainingLoop::next_batch(Loader& loader) {
-  upload_.wait();  // the loader fills the last batch's memory anew
+  {
+    const Profiler::Span span(&parts_.profiler, Phase::kCopy);
+    const auto wait = deadline_.wait();
+    upload_.wait();  // the loader fills the last batch's memory anew
+  }
   const Profiler::Span span(&parts_.profiler, Phase::kDataWait);
   return loader.next_unless(
       [&] { return parts_.stop.asked(longest_checkpoint_s_); });

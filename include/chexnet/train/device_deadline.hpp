@@ -1,6 +1,6 @@
-// Waits for a GPU outside the steps of training, where the communicator looks
-// (cuda/nccl_communicator.cpp): in LibTorch and the driver they have no end
-// when the GPU hangs.
+// Waits for a GPU that in LibTorch and the driver have no end when it hangs:
+// outside the steps of training, and in those of a rank alone. Of several ranks
+// the communicator (cuda/nccl_communicator.cpp) and the watchdog tell which.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -67,6 +67,8 @@ class TrainStep {
                                const at::Tensor& labels, double labeled,
                                const at::Tensor& weights);
   StepResult take();
+  // Of the oldest step under way.
+  void wait_for_gradients();
   // Scales, checks and clips the reduced gradients, and moves the parameters.
   void apply(double lr);
   Network& network_;
@@ -78,6 +80,7 @@ class TrainStep {
   BucketedReducer reducer_;
   GradientControl control_;
   StepOutcomes outcomes_;
+  std::optional<double> waited_s_;  // for gradients, if it has been waited
 };
 
 // As the config says; buckets that are to be tuned start with the size of the

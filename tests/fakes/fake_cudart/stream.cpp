@@ -85,6 +85,18 @@ void order(cudaStream_t first, cudaStream_t then) {
   saw_wait(then, first);
 }
 
+// Behind what the default stream and the blocking ones have to do before.
+void put(cudaStream_t stream, std::function<void()> work) {
+  const bool is_default = default_stream(stream->device) == stream;
+  if (is_default) {
+    for (const SharedStream& other : streams_of(stream->device))
+      if (other->flags != cudaStreamNonBlocking) order(other.get(), stream);
+  } else if (stream->flags != cudaStreamNonBlocking) {
+    order(default_stream(stream->device), stream);
+  }
+  stream->push(std::move(work));
+}
+
 }  // namespace
 
 void configure(const Options& options) {
@@ -148,14 +160,15 @@ cudaStream_t real_stream(cudaStream_t handle) {
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
-  const bool is_default = default_stream(stream->device) == stream;
-  if (is_default) {
-    for (const SharedStream& other : streams_of(stream->device))
-      if (other->flags != cudaStreamNonBlocking) order(other.get(), stream);
-  } else if (stream->flags != cudaStreamNonBlocking) {
-    order(default_stream(stream->device), stream);
-  }
-  stream->push([work = std::move(work)] {
+  stream->take_room();
+  put(stream, [stream, work = std::move(work)] {
+    stream->give_room();
+    if (device_error() == cudaSuccess) work();
+  });
+}
+
+void enqueue_aside(cudaStream_t stream, std::function<void()> work) {
+  put(stream, [work = std::move(work)] {
     if (device_error() == cudaSuccess) work();
   });
 }
@@ -192,6 +205,16 @@ void CUstream_st::push(std::function<void()> work) {
   last_ = node;
   pushed_.fetch_add(1, std::memory_order_release);
   fake_cuda::wake_all(pushed_);
+}
+
+void CUstream_st::take_room() {
+  while (waiting_.load(std::memory_order_relaxed) >= kRoom)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void CUstream_st::give_room() {
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 uint32_t CUstream_st::pending() const {

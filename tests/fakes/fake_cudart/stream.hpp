@@ -29,8 +29,11 @@ class Fence {
 // default stream of the present device, cudaStreamPerThread is not made up.
 cudaStream_t real_stream(cudaStream_t handle);
 // Work for the stream, done unless the device is broken by then. On the default
-// stream it waits for all blocking streams and they for it.
+// stream it waits for all blocking streams and they for it. Blocks while the
+// stream has no room.
 void enqueue(cudaStream_t stream, std::function<void()> work);
+// What no GPU would have to do: it takes no room.
+void enqueue_aside(cudaStream_t stream, std::function<void()> work);
 // All that was enqueued before has been done.
 void wait_for(cudaStream_t stream);
 void wait_for_device(int device);
@@ -51,6 +54,11 @@ struct CUstream_st {
   CUstream_st(int device, unsigned flags, int priority, unsigned seed);
   // Work without a condition; the thread's end if empty, and the stream's.
   void push(std::function<void()> work);
+  // As on a real GPU a launch blocks while so many wait for their turn. Orders
+  // nothing: who enqueues learns of no work that it is done.
+  static constexpr int kRoom = 1024;
+  void take_room();
+  void give_room();
   bool is_idle() const { return pending() == 0; }
   // Pieces of work that are not done.
   uint32_t pending() const;
@@ -70,4 +78,5 @@ struct CUstream_st {
   Node* last_;
   Node* present_;  // the thread's
   std::atomic<uint32_t> pushed_{0}, done_{0};
+  std::atomic<int> waiting_{0};  // launches
 };

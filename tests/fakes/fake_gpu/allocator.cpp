@@ -156,7 +156,7 @@ struct DeviceAllocator final : c10::Allocator {
     const size_t size = block->bytes;
     // What nobody wrote is a NaN; and a new owner is a use of the memory: one
     // that another stream still has in its hands is found here.
-    launch("a new tensor", {{begin, size, Use::kWrite}}, [begin, size] {
+    launch_aside("a new tensor", {{begin, size, Use::kWrite}}, [begin, size] {
       std::memset(kernel_view(begin), kUnwritten, size);
     });
     return {begin, block, give_back, device};

@@ -80,7 +80,8 @@ cudaStream_t from_pool(int device, int priority) {
   return streams[pool().next++ % kPoolSize];
 }
 
-// Planted faults: FAKE_GPU_HANG_AT=n, the n-th launch never ends;
+// Planted faults: FAKE_GPU_HANG_AT=n, the n-th launch never ends, counting
+// those alone whose name contains FAKE_GPU_HANG_IN;
 // FAKE_GPU_READ_AT=n, at the n-th launch the host reads what the kernel is
 // given. Of every device, or of FAKE_GPU_FAULTY alone.
 int64_t planted(const char* name) {
@@ -88,6 +89,15 @@ int64_t planted(const char* name) {
   const char* device = std::getenv("FAKE_GPU_FAULTY");
   const bool here = device == nullptr || std::atoi(device) == present_device();
   return number != nullptr && here ? std::atoll(number) : -1;
+}
+
+bool hangs(const std::string& what, int64_t number) {
+  static std::atomic<int64_t> of_that_name{0};
+  const int64_t at = planted("FAKE_GPU_HANG_AT");
+  if (at < 0) return false;
+  const char* name = std::getenv("FAKE_GPU_HANG_IN");
+  if (name == nullptr) return number == at;
+  return what.find(name) != std::string::npos && of_that_name++ == at;
 }
 
 // A kernel is computed as LibTorch computes on a CPU with one thread.
@@ -230,6 +240,29 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   }
 };
 
+void put(const std::string& what,
+         const std::vector<RaceDetector::Range>& ranges,
+         std::function<void()> kernel, decltype(fake_cuda::enqueue)* enqueue) {
+  throw_if_failed();
+  const int64_t number = launches++;
+  if (number == planted("FAKE_GPU_READ_AT") && !ranges.empty())
+    (void)*static_cast<const volatile char*>(ranges.front().begin);
+  if (hangs(what, number))
+    kernel = [] { std::this_thread::sleep_for(std::chrono::hours(1)); };
+  cudaStream_t stream = fake_cuda::real_stream(handle_of(current_stream()));
+  fake_cuda::uses(stream, what, ranges);
+  enqueue(stream, [what, kernel = std::move(kernel)] {
+    prepare_thread();
+    try {
+      kernel();
+    } catch (const std::exception& e) {
+      const std::lock_guard lock(failure().mutex);
+      if (!failure().text) failure().text = what + ": " + e.what();
+    }
+  });
+  check(fake_cuda::device_error());
+}
+
 }  // namespace
 
 void check(cudaError_t error) {
@@ -252,24 +285,13 @@ c10::Stream current_stream() {
 void launch(const std::string& what,
             const std::vector<RaceDetector::Range>& ranges,
             std::function<void()> kernel) {
-  throw_if_failed();
-  const int64_t number = launches++;
-  if (number == planted("FAKE_GPU_READ_AT") && !ranges.empty())
-    (void)*static_cast<const volatile char*>(ranges.front().begin);
-  if (number == planted("FAKE_GPU_HANG_AT"))
-    kernel = [] { std::this_thread::sleep_for(std::chrono::hours(1)); };
-  cudaStream_t stream = fake_cuda::real_stream(handle_of(current_stream()));
-  fake_cuda::uses(stream, what, ranges);
-  fake_cuda::enqueue(stream, [what, kernel = std::move(kernel)] {
-    prepare_thread();
-    try {
-      kernel();
-    } catch (const std::exception& e) {
-      const std::lock_guard lock(failure().mutex);
-      if (!failure().text) failure().text = what + ": " + e.what();
-    }
-  });
-  check(fake_cuda::device_error());
+  put(what, ranges, std::move(kernel), fake_cuda::enqueue);
+}
+
+void launch_aside(const std::string& what,
+                  const std::vector<RaceDetector::Range>& ranges,
+                  std::function<void()> kernel) {
+  put(what, ranges, std::move(kernel), fake_cuda::enqueue_aside);
 }
 
 void wait_for_current_stream() {

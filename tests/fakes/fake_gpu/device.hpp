@@ -31,6 +31,10 @@ c10::Stream current_stream();
 void launch(const std::string& what,
             const std::vector<RaceDetector::Range>& ranges,
             std::function<void()> kernel);
+// The same for what no GPU would have to do: there is always room for it.
+void launch_aside(const std::string& what,
+                  const std::vector<RaceDetector::Range>& ranges,
+                  std::function<void()> kernel);
 // The host waits for the current stream, and it is counted.
 void wait_for_current_stream();
 

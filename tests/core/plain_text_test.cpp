@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "chexnet/core/file_lock.hpp"
+#include "chexnet/core/table.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -23,6 +24,11 @@ TEST_CASE("names are shown without anything that a terminal obeys") {
         "\\u061c\\u200e\\u200f\\u2028\\u202a\\u2066\\u2069");
   CHECK(printable("\u200D\u2010\u2027\u202F\u2065\u206A שלום \xe2\x80") ==
         "\u200D\u2010\u2027\u202F\u2065\u206A שלום \xe2\x80");
+}
+
+TEST_CASE("names in tables are shown so, too") {
+  CHECK(aligned({{"run", "r\u202Ex\n"}}) == "  run  r\\u202ex\\x0a");
+  CHECK(columns({{"image"}, {"a\x1b.png"}}) == "image\na\\x1b.png\n");
 }
 
 TEST_CASE("any name comes back from a field of a text file") {

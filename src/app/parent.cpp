@@ -19,6 +19,7 @@
 #include <exception>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
@@ -105,7 +106,7 @@ class LaunchDeadline {
     const double waited_s = deadline_.waited_s(now_s());
     // Rank 0 may have been placed elsewhere.
     if (waits_ &&
-        (has_ranks_below(getpid()) || written_at(lock_) != locked_before_))
+        (!ranks_below(getpid()).empty() || written_at(lock_) != locked_before_))
       waits_ = false;
     return waits_ && waited_s > limit_s_;
   }
@@ -123,6 +124,45 @@ class LaunchDeadline {
   std::filesystem::path lock_;
   Time locked_before_;
   bool waits_;
+};
+
+// Ranks that are stopped as one cannot say so, and may be meant to be: a line
+// tells it, and nothing ends.
+class StoppedRanks {
+ public:
+  explicit StoppedRanks(double timeout_s)
+      : timeout_s_(timeout_s), since_s_(now_s()), suspension_(since_s_) {}
+
+  // To be called once a second.
+  void look() {
+    const double now = now_s();
+    since_s_ += suspension_.look(now);
+    if (ranks_.empty()) ranks_ = ranks_below(getpid());
+    if (ranks_.empty() || !std::ranges::all_of(ranks_, is_stopped)) {
+      since_s_ = now;
+      said_ = false;
+    } else if (!said_ && now - since_s_ > timeout_s_) {
+      tell(now - since_s_);
+    }
+  }
+
+ private:
+  void tell(double stopped_s) {
+    ranks_ = ranks_below(getpid());  // some may have started since
+    if (ranks_.empty() || !std::ranges::all_of(ranks_, is_stopped)) return;
+    said_ = true;
+    std::string processes;
+    for (const pid_t rank : ranks_) processes += " " + std::to_string(rank);
+    log_warning("[launch] all ranks on this host have been stopped for " +
+                fixed(stopped_s, 0) +
+                " s (SIGSTOP, or a debugger). Hint: `kill -CONT" + processes +
+                "` lets them go on");
+  }
+
+  double timeout_s_, since_s_;
+  SuspensionMeter suspension_;
+  std::vector<pid_t> ranks_;
+  bool said_ = false;
 };
 
 // The code is none of ours, and no rank wrote why.
@@ -225,7 +265,9 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
     double explained_s = 0;
     bool never_started = false;
     LaunchDeadline start(launch, task, timeout_s);
+    StoppedRanks stopped(timeout_s);
     const auto overdue = [&] {
+      stopped.look();
       if (start.is_over() && !never_started) {
         never_started = true;
         explain_stuck_launcher(run, task, launch, start.limit_s());

@@ -20,19 +20,27 @@ class SoloCommunicator final : public Communicator {
   void poll() override {}
   void finish() override {}
   void set_compression(GradientCompression) override {}
-  void all_reduce(std::span<double>, ReduceOp) override {}
-  void broadcast(std::span<std::byte>, int) override {}
+  void all_reduce(std::span<double>, ReduceOp) override { pass(); }
+  void broadcast(std::span<std::byte>, int) override { pass(); }
   std::vector<std::vector<std::byte>> all_gather(
       std::span<const std::byte> bytes) override {
+    pass();
     return {{bytes.begin(), bytes.end()}};
   }
-  void barrier() override {}
+  void barrier() override { pass(); }
   std::string description() const override {
     return "one rank, no communication";
   }
 
  private:
+  // Counted as among several ranks: so the watchdog sees where it is.
+  void pass() {
+    ++sequence_;
+    if (profiler_ != nullptr) profiler_->entered_collective(sequence_);
+  }
+
   World world_;
+  uint64_t sequence_ = 0;
 };
 
 const Plugin* opened_side = nullptr;  // of MPI, for the end of the world

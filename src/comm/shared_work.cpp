@@ -139,7 +139,7 @@ class SharedWork {
     const uint64_t count = job_->progress.count_;
     still_s_ = count == seen_ ? still_s_ + waited_s : 0;
     seen_ = count;
-    stuck_ = comm_.size() > 1 && still_s_ > options_.timeout_s;
+    stuck_ = still_s_ > options_.timeout_s;
   }
 
   // All ranks, when any of them failed.

@@ -52,12 +52,15 @@ void Profiler::set_slot(PhaseSlot* slot) {
 }
 
 void Profiler::set_step(int64_t step) {
-  if (slot_ != nullptr) slot_->step.store(step, std::memory_order_relaxed);
+  if (slot_ == nullptr) return;
+  slot_->since_s.store(now_s(), std::memory_order_relaxed);
+  slot_->step.store(step, std::memory_order_relaxed);
 }
 
 void Profiler::entered_collective(uint64_t sequence) {
-  if (slot_ != nullptr)
-    slot_->sequence.store(sequence, std::memory_order_relaxed);
+  if (slot_ == nullptr) return;
+  slot_->since_s.store(now_s(), std::memory_order_relaxed);
+  slot_->sequence.store(sequence, std::memory_order_relaxed);
 }
 
 void Profiler::rebook(Phase from, Phase to, double seconds) {

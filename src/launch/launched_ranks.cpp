@@ -28,16 +28,21 @@ std::string text_of(const fs::path& path) {
   return text.str();
 }
 
-// 0 where it has ended.
-pid_t parent_of(pid_t process) {
+// "S 4700 …" of "4711 (any name) S 4700 …"; empty where it has ended.
+std::string state_and_parent_of(pid_t process) {
   const std::string stat =
       text_of("/proc/" + std::to_string(process) + "/stat");
-  // "4711 (any name) S 4700 …"
   const auto name_end = stat.rfind(") ");
-  if (name_end == std::string::npos) return 0;
-  const auto begin = name_end + 4;
-  const auto end = stat.find(' ', begin);
-  return parsed_number<pid_t>(stat.substr(begin, end - begin)).value_or(0);
+  return name_end == std::string::npos ? "" : stat.substr(name_end + 2);
+}
+
+// 0 where it has ended.
+pid_t parent_of(pid_t process) {
+  const std::string stat = state_and_parent_of(process);
+  if (stat.empty()) return 0;
+  constexpr size_t kBegin = 2;
+  const auto end = stat.find(' ', kBegin);
+  return parsed_number<pid_t>(stat.substr(kBegin, end - kBegin)).value_or(0);
 }
 
 bool is_below(pid_t process, pid_t ancestor) {
@@ -59,26 +64,32 @@ bool is_wanted_rank(pid_t process, const IsWanted& is_wanted) {
   return started_as_rank(env) && is_wanted(env);
 }
 
-bool has_such_ranks_below(pid_t ancestor, const IsWanted& is_wanted) {
+std::vector<pid_t> such_ranks_below(pid_t ancestor, const IsWanted& is_wanted) {
+  std::vector<pid_t> ranks;
   std::error_code error;
   fs::directory_iterator it("/proc", error);
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
     const auto process = parsed_number<pid_t>(it->path().filename().string());
     if (process && *process != ancestor && is_below(*process, ancestor) &&
         is_wanted_rank(*process, is_wanted))
-      return true;
+      ranks.push_back(*process);
   }
-  return false;
+  return ranks;
 }
 
 }  // namespace
 
-bool has_ranks_below(pid_t ancestor) {
-  return has_such_ranks_below(ancestor, [](const auto&) { return true; });
+std::vector<pid_t> ranks_below(pid_t ancestor) {
+  return such_ranks_below(ancestor, [](const auto&) { return true; });
+}
+
+bool is_stopped(pid_t process) {
+  const std::string stat = state_and_parent_of(process);
+  return stat.starts_with('T') || stat.starts_with('t');
 }
 
 bool has_all_ranks_below(pid_t ancestor) {
-  return has_such_ranks_below(ancestor, ranks_share_host);
+  return !such_ranks_below(ancestor, ranks_share_host).empty();
 }
 
 std::filesystem::path own_launcher_program() {

@@ -22,6 +22,15 @@ std::vector<int> ranks_where(const std::vector<RankView>& ranks,
 // that this alone were a failure.
 constexpr double kQuiet_s = 2;
 
+// The host of a GPU only launches there, and waits: it stands when the GPU
+// does.
+bool computes_on_gpu(const RankView& r) {
+  const bool launches = r.phase == Phase::kCopy || r.phase == Phase::kForward ||
+                        r.phase == Phase::kBackward ||
+                        r.phase == Phase::kOptimizer;
+  return launches && !r.gpu.empty();
+}
+
 // All have computed, and began the sums of all buckets: who waits for an
 // earlier one got less of them.
 bool all_sum_gradients_of_one_step(const std::vector<RankView>& ranks) {
@@ -90,15 +99,15 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                           })))
     return failure;
   const auto waits = [](const RankView& r) { return is_collective(r.phase); };
-  // The host of a GPU is ahead of it: what it spends in backward is a wait for
-  // the kernels.
-  const auto computes_on_gpu = [](const RankView& r) {
-    return r.phase == Phase::kBackward && !r.gpu.empty();
+  const auto is_still = [&](const RankView& r) {
+    return r.phase_age_s > timeouts.still_s;
   };
-  const bool too_long = std::ranges::any_of(ranks, [&](const RankView& r) {
-    return !r.ended && waits(r) && r.phase_age_s > timeouts.collective_s;
+  const auto still = ranks_where(ranks, is_still);
+  const auto running = ranks_where(ranks, [](const RankView&) { return true; });
+  const bool one_waits = std::ranges::any_of(ranks, [&](const RankView& r) {
+    return !r.ended && waits(r) && is_still(r);
   });
-  if (!too_long) return std::nullopt;
+  if (!one_waits && still.size() < running.size()) return std::nullopt;
   // What a quiet host said last is no reason to name one of its ranks, nor one
   // that waits for them.
   if (auto failure =
@@ -123,8 +132,7 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                 ranks_where(ranks, [&](const RankView& r) {
                   return r.sequence == lowest;
                 }));
-  return made(FailureCause::kNetwork,
-              ranks_where(ranks, [](const RankView&) { return true; }));
+  return made(FailureCause::kNetwork, running);
 }
 
 std::string failure_text(const Failure& failure,
@@ -142,6 +150,9 @@ std::string failure_text(const Failure& failure,
       (failure.ranks.size() == 1 ? "Rank " : "Ranks ") +
       list_text(failure.ranks) +
       (failure.ranks.size() == 1 ? place : ", first" + place);
+  const bool others_wait = std::ranges::any_of(ranks, [](const RankView& rank) {
+    return !rank.ended && is_collective(rank.phase);
+  });
   switch (failure.cause) {
     case FailureCause::kDied:
       return who + " died (process " + std::to_string(r.pid) + ") during " +
@@ -166,12 +177,16 @@ std::string failure_text(const Failure& failure,
              " s ago during " + doing + " (process " + std::to_string(r.pid) +
              " is there but does not run)";
     case FailureCause::kStuck:
-      return who + " has been in " + doing + " for " + fixed(r.phase_age_s, 1) +
-             " s while others wait for it";
+      return who + (failure.ranks.size() == 1 ? " has" : " have") +
+             " been in " + doing + " for " + fixed(r.phase_age_s, 1) + " s" +
+             (others_wait ? std::string(" while others wait for it")
+                          : ", and no rank has moved since (process " +
+                                std::to_string(r.pid) + ")");
     case FailureCause::kGpu:
       return who + ": the GPU has been computing step " +
              std::to_string(r.step) + " for " + fixed(r.phase_age_s, 1) +
-             " s and does not finish, while others wait for its gradients";
+             " s and does not finish" +
+             (others_wait ? ", while others wait for its gradients" : "");
     case FailureCause::kNetwork:
       return "All ranks have waited " + fixed(r.phase_age_s, 1) +
              " s for each other in " + doing +

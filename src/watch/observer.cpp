@@ -41,7 +41,10 @@ void Observer::look(bool resumed) {
   const double now = clock_();
   if (resumed) resumed_s_ = now;
   take_reports();
-  const auto views = survey();
+  auto views = survey();
+  // Whoever was suspended has not stood still meanwhile.
+  for (auto& view : views)
+    view.phase_age_s = std::min(view.phase_age_s, now - resumed_s_);
 
   // A job that was suspended as a whole finds everybody silent when it goes on.
   if (now - resumed_s_ < options_.timeouts.silence_s || announced_) return;

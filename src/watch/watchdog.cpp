@@ -181,13 +181,11 @@ class Watchdog::Thread {
 Watchdog::Watchdog(Communicator& comm, Profiler& profiler,
                    const Options& options)
     : profiler_(profiler) {
-  if (comm.size() == 1) return;
   thread_ = std::make_unique<Thread>(comm, options);
   profiler_.set_slot(thread_->slot());
 }
 
 Watchdog::~Watchdog() {
-  if (thread_ == nullptr) return;
   profiler_.ended();
   profiler_.set_slot(nullptr);
 }

@@ -45,7 +45,7 @@ class Launcher {
 
 bool comes_within(int tries) {
   for (int i = 0; i < tries; ++i) {
-    if (has_ranks_below(getpid())) return true;
+    if (!ranks_below(getpid()).empty()) return true;
     usleep(20'000);
   }
   return false;
@@ -54,7 +54,7 @@ bool comes_within(int tries) {
 }  // namespace
 
 TEST_CASE("a rank that a launcher of ours started is seen") {
-  CHECK_FALSE(has_ranks_below(getpid()));
+  CHECK(ranks_below(getpid()).empty());
   {
     const Launcher other("OMPI_COMM_WORLD_RANKING=0");
     CHECK_FALSE(comes_within(10));
@@ -67,7 +67,20 @@ TEST_CASE("a rank that a launcher of ours started is seen") {
       usleep(20'000);
     CHECK(has_all_ranks_below(getpid()));
   }
-  CHECK_FALSE(has_ranks_below(getpid()));
+  CHECK(ranks_below(getpid()).empty());
+}
+
+TEST_CASE("a rank that is stopped is told from one that runs") {
+  const Launcher launcher("PMIX_RANK=0");
+  REQUIRE(comes_within(500));
+  const pid_t rank = ranks_below(getpid()).front();
+  CHECK_FALSE(is_stopped(rank));
+  kill(rank, SIGSTOP);
+  for (int i = 0; i < 500 && !is_stopped(rank); ++i) usleep(20'000);
+  CHECK(is_stopped(rank));
+  kill(rank, SIGCONT);
+  for (int i = 0; i < 500 && is_stopped(rank); ++i) usleep(20'000);
+  CHECK_FALSE(is_stopped(rank));
 }
 
 TEST_CASE("launchers say how many processes they started") {

@@ -75,4 +75,5 @@ PY
 wait $job; rc=$?
 check "a suspended job goes on to its end (exit $rc)" [ $rc = 0 -a ! -e "$run/postmortem.json" ]
 check "with the weights of the undisturbed run" cmp "$(weights "$scratch/whole")" "$(weights "$run")"
+check "and the parent said meanwhile that they are stopped" grep -qE "all ranks on this host have been stopped for [0-9]+ s .*kill -CONT [0-9]+ [0-9]+" "$run.log"
 finish

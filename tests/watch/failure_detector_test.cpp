@@ -109,9 +109,43 @@ TEST_CASE("which ranks a run fails through") {
     wait_all();
     CHECK(found() == "network 0 1 2 3 -> 7");
   }
+  SECTION("no rank moves, and none waits in a collective") {
+    for (auto& r : ranks) {
+      r.phase_age_s = 5.5;
+      r.gpu.clear();
+    }
+    CHECK(found() == "stuck 0 1 2 3 -> 7");
+    CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks) ==
+          "Ranks 0, 1, 2, 3, first on node1 have been in backward of step 40 "
+          "(collective 812) for 5.5 s, and no rank has moved since (process "
+          "100)");
+    ranks[2].phase_age_s = 0.1;
+    CHECK(found() == "nobody");
+  }
   SECTION(
-      "long work without anybody waiting is no failure, nor is an ended rank") {
+      "the one rank of a run stands still in each phase, on a GPU or none") {
+    ranks.resize(1);
+    ranks[0].phase_age_s = 5.5;
+    for (const Phase phase :
+         {Phase::kCopy, Phase::kForward, Phase::kBackward, Phase::kOptimizer}) {
+      ranks[0].phase = phase;
+      CHECK(found() == "GPU hangs 0 -> 7");
+      CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks) ==
+            "Rank 0 on node1 (Tesla V100): the GPU has been computing step 40 "
+            "for 5.5 s and does not finish");
+    }
+    for (const Phase phase : {Phase::kOther, Phase::kDataWait, Phase::kEvaluate,
+                              Phase::kCheckpoint}) {
+      ranks[0].phase = phase;
+      CHECK(found() == "stuck 0 -> 7");
+    }
+    ranks[0].phase = Phase::kEnded;
+    ranks[0].ended = true;
+    CHECK(found() == "nobody");
+  }
+  SECTION("long work of one rank while another moves is no failure") {
     for (auto& r : ranks) r.phase_age_s = 500;
+    ranks[0].phase_age_s = 0;
     ranks[3].ended = ranks[3].gone = true;
     ranks[2].ended = true;
     ranks[2].host_silent_s = 99;

@@ -191,11 +191,16 @@ class FakeCluster {
     bool stopped = false, killed = false;
   };
 
-  // Time passes; processes that run do what their watchdogs do.
+  // Time passes; processes that run do what their watchdogs do, and move on
+  // where they wait for no other rank.
   void run_for(double seconds) {
     for (const double end = now + seconds; now < end; now += kHeartbeat_s)
-      for (auto& process : processes)
-        if (process->runs()) process->step();
+      for (size_t r = 0; r < processes.size(); ++r) {
+        if (!processes[r]->runs()) continue;
+        FakeHost::Rank& own = rank(static_cast<int>(r));
+        if (!own.still && !is_collective(own.phase)) own.since_s = now;
+        processes[r]->step();
+      }
   }
   // Until somebody explains; the seconds that took, or -1 when nobody did.
   double run_until_explained(double at_most_s) {

@@ -26,6 +26,7 @@ struct FakeHost {
     uint64_t sequence = 812;
     int64_t step = 40;
     bool gone = false;
+    bool still = false;  // its main thread hangs
   };
   std::string name;
   std::vector<Rank> ranks;

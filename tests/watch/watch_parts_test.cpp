@@ -205,6 +205,46 @@ TEST_CASE(
   CHECK(cluster.folder.sentences[0].find("Rank 3 on b stopped") == 0);
 }
 
+TEST_CASE(
+    "a run in which no rank moves is named within the timeout and a second") {
+  for (const auto& hosts : {std::vector{1}, {2}, {2, 2}, {1, 1, 1}}) {
+    FakeCluster cluster(hosts);
+    const int ranks = static_cast<int>(cluster.processes.size());
+    cluster.run_for(3);
+    for (int r = 0; r < ranks; ++r) cluster.rank(r).still = true;
+    const double seconds = cluster.run_until_explained(60);
+    CHECK(seconds > FakeCluster::kTimeout_s);
+    CHECK(seconds < FakeCluster::kTimeout_s + 1);
+    CHECK(cluster.folder.causes == std::vector<std::string>{"stuck"});
+    CHECK(cluster.folder.named.size() == static_cast<size_t>(ranks));
+    cluster.run_for(2);
+    CHECK(cluster.exit_codes().find('-') == std::string::npos);
+  }
+}
+
+TEST_CASE("one rank that moves, or moves in time, is a run that goes on") {
+  FakeCluster cluster({2, 2});
+  for (int r = 0; r < 4; ++r) cluster.rank(r).still = true;
+  cluster.run_for(FakeCluster::kTimeout_s - 0.5);
+  cluster.rank(3).still = false;
+  cluster.run_for(30);
+  CHECK(cluster.folder.sentences.empty());
+}
+
+TEST_CASE("what a suspension cut in two has not stood still meanwhile") {
+  for (const auto& hosts : {std::vector{1}, {2, 2}}) {
+    FakeCluster cluster(hosts);
+    const int ranks = static_cast<int>(cluster.processes.size());
+    for (int r = 0; r < ranks; ++r) cluster.rank(r).still = true;
+    cluster.run_for(1);
+    cluster.now += 3600;
+    cluster.run_for(FakeCluster::kTimeout_s - 0.5);
+    for (int r = 0; r < ranks; ++r) cluster.rank(r).still = false;
+    cluster.run_for(20);
+    CHECK(cluster.folder.sentences.empty());
+  }
+}
+
 TEST_CASE("a rank that goes on before the timeout is forgiven") {
   FakeCluster cluster({2, 2});
   cluster.run_for(3);

@@ -39,6 +39,7 @@ struct PhaseSlot {
   std::atomic<uint64_t> sequence{
       0};  // of the last collective this rank entered
   std::atomic<int64_t> step{0};
+  // When this rank last moved: to another phase, collective or step.
   std::atomic<double> since_s{0};
 };
 static_assert(std::atomic<double>::is_always_lock_free &&

@@ -5,11 +5,14 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <vector>
 
 namespace chexnet {
 
-// Whether a process below `ancestor` was started as a rank.
-bool has_ranks_below(pid_t ancestor);
+// The processes below `ancestor` that were started as ranks.
+std::vector<pid_t> ranks_below(pid_t ancestor);
+// Whether a signal (SIGSTOP) or a debugger has stopped it.
+bool is_stopped(pid_t process);
 // The same where the job has no rank on another host (ranks_share_host).
 bool has_all_ranks_below(pid_t ancestor);
 

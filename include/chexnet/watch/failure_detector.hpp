@@ -21,9 +21,9 @@ struct RankView {
   double heartbeat_age_s = 0;  // since its own watchdog thread last ran
   double host_silent_s = 0;    // since its host was last heard
   Phase phase = Phase::kOther;
-  double phase_age_s = 0;
-  uint64_t sequence = 0;  // of the last collective it entered
-  int64_t step = 0;       // that it works on
+  double phase_age_s = 0;  // since it last moved (PhaseSlot)
+  uint64_t sequence = 0;   // of the last collective it entered
+  int64_t step = 0;        // that it works on
 };
 
 enum class FailureCause { kDied, kCutOff, kStopped, kStuck, kGpu, kNetwork };
@@ -36,15 +36,16 @@ struct Failure {
 };
 
 struct WatchTimeouts {
-  double collective_s = 600;  // longest wait of a rank for others
-  double silence_s = 60;      // longest silence of a rank or a host
+  // Longest wait of a rank for others, and longest time in which no rank moves.
+  double still_s = 600;
+  double silence_s = 60;  // longest silence of a rank or a host
 };
 
 // In this order: a process that is gone; a host that is silent; a rank whose
-// threads do not run. Where a collective takes too long: a host that was not
-// heard for 2 s; ranks that let the others wait, and of these those whose GPU
-// does not finish; the network, where all ranks wait in one collective, or for
-// gradients of one step.
+// threads do not run. Where a collective takes too long, or no rank moves: a
+// host that was not heard for 2 s; ranks that are in no collective, and of
+// these those whose GPU does not finish; the network, where all ranks wait in
+// one collective, or for gradients of one step.
 std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                                       const WatchTimeouts& timeouts);
 

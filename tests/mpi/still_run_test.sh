@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# A run in which no rank moves is named and ended, whatever blocks it: MPI in the midst of backward, or the storage of a rank
+# alone. (A GPU: tests/fakegpu/gpu_failure_test.sh.)
+source tests/lib.sh
+command -v mpicc >/dev/null || { echo "skipped: no mpicc"; exit 77; }
+mpicc -shared -fPIC -O1 -o "$scratch/hang.so" tests/support/hang_mpi.c -ldl || exit 1
+cc -shared -fPIC -O1 -o "$scratch/slow.so" tests/support/slow_reads.c -ldl || exit 1
+quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=6 --set launch.timeout_s=4)
+named() {  # named LOG PATTERN: by the last line of the run
+  tail -n 1 "$1" | grep -qE "$2"
+}
+
+LD_PRELOAD="$scratch/hang.so" timeout 120 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/mpi" >"$scratch/log" 2>&1
+rc=$?
+check "MPI_Test that never returns ends the run (exit $rc)" [ $rc = 7 ]
+check "and all ranks are named with their phase" named "$scratch/log" \
+  "Ranks 0, 1, first on .* have been in backward of step 1 .* for 4\.[0-9] s, and no rank has moved since .*resume with: "
+[ $rc = 7 ] || tail -n 5 "$scratch/log"
+
+SLOW_NAME=.png SLOW_MS=100000 LD_PRELOAD="$scratch/slow.so" timeout 120 "$program" train "$small" "${quick[@]}" --set data.val_fraction=0 --ranks 1 \
+  --out "$scratch/alone" >"$scratch/log" 2>&1
+rc=$?
+check "storage that does not answer a rank alone ends it (exit $rc)" [ $rc = 7 ]
+check "and is named" named "$scratch/log" "Rank 0 on .* has been in waiting for data of step 1 .* for 4\.[0-9] s, and no rank has moved since"
+check "with a post-mortem" grep -q '"cause": "stuck"' "$scratch/alone/postmortem.json"
+[ $rc = 7 ] || tail -n 5 "$scratch/log"
+finish

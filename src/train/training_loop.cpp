@@ -185,6 +185,7 @@ void TrainingLoop::take(const StepResult& result) {
 }
 
 void TrainingLoop::finish_steps() {
+  const auto wait = deadline_.wait();
   while (const auto result = step_.finish()) take(*result);
 }
 

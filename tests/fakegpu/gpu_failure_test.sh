@@ -18,7 +18,7 @@ fails remote 5 "remote process exited" FAKE_NCCL_FAULTS=rank=1,remote_error_at=1
 # Outside of training steps, and in those of a rank alone, what waits has a deadline of its own. At a first contact nothing is remembered.
 hangs() {  # hangs NAME WORK AT ARGUMENTS...: one rank, whose kernel number AT never ends
   local name=$1 work=$2 at=$3 rc=0; shift 3
-  FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_AT=$at timeout 120 "$program" "$@" "${fake[@]}" --set launch.timeout_s=$T >"$scratch/log" 2>&1 || rc=$?
+  FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_AT=$at timeout -k 5 120 "$program" "$@" "${fake[@]}" --set launch.timeout_s=$T >"$scratch/log" 2>&1 || rc=$?
   check "$name: exit $rc" [ $rc = 7 ]
   check "$name: its GPU did not finish $work" grep -qE "error: .cuda. (rank 0: )?its GPU did not finish $work in $T s" "$scratch/log"
   [ "$failures" = 0 ] || tail -n 20 "$scratch/log"

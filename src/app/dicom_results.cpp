@@ -110,6 +110,7 @@ void DicomResults::take(const InputImage& image, const ImageScore& score) {
   images_.push_back({{"file", digits_of(fs::absolute(image.dicom_file))},
                      {"instance", image.dicom_instance},
                      {"findings", findings},
+                     {"note", score.note},
                      {"sr", report},
                      {"captures", captures_of(score, findings)}});
 }

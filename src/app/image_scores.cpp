@@ -103,6 +103,7 @@ std::string ImageScoreRows::text(const ImageScore& image) const {
   return "  " + name + "  " +
          (image.error.empty() ? highest(image)
                               : "error: " + printable(image.error)) +
+         (image.note.empty() ? "" : "  (note: " + printable(image.note) + ")") +
          "\n";
 }
 
@@ -117,7 +118,7 @@ std::string ImageScoreRows::csv_heading() const {
     add("calibrated");
     add("positive");
   }
-  return text + ",error\n";
+  return text + ",error,note\n";
 }
 
 std::string ImageScoreRows::csv(const ImageScore& image) const {
@@ -137,7 +138,8 @@ std::string ImageScoreRows::csv(const ImageScore& image) const {
       return positive ? std::string(*positive ? "1" : "0") : std::string();
     });
   }
-  return text + "," + csv_field(image.error) + "\n";
+  return text + "," + csv_field(image.error) + "," + csv_field(image.note) +
+         "\n";
 }
 
 std::string ImageScoreRows::json(const ImageScore& image) const {
@@ -151,6 +153,7 @@ std::string ImageScoreRows::json(const ImageScore& image) const {
   }
   for (size_t k = 0; k < findings_.size(); ++k)
     json["probabilities"][findings_[k]] = image.probabilities[k];
+  if (!image.note.empty()) json["note"] = image.note;
   if (decisions_) {
     for (size_t k = 0; k < findings_.size(); ++k) {
       json["calibrated"][findings_[k]] =
@@ -200,6 +203,9 @@ std::string summary_text(const ImageScoresSummary& s) {
                      std::to_string(s.scored) + " scored";
   if (s.scored < s.images)
     text += ", " + counted(static_cast<int64_t>(s.images - s.scored), "error");
+  if (s.noted > 0)
+    text += "; " + counted(static_cast<int64_t>(s.noted), "image") +
+            " may be no chest X-ray, see the notes";
   if (s.left_out > 0)
     text += "; " + counted(static_cast<int64_t>(s.left_out), "file") +
             " of other kinds left out";
@@ -211,6 +217,7 @@ std::string summary_json(const ImageScoresSummary& s,
   const Json json = {{"images", s.images},
                      {"scored", s.scored},
                      {"errors", s.images - s.scored},
+                     {"notes", s.noted},
                      {"left_out", s.left_out},
                      {"images_per_s", s.images_per_s()},
                      {"operating_point", rows.decisions_json()}};

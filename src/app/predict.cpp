@@ -18,6 +18,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/picture_note.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/run/config_agreement.hpp"
 #include "chexnet/run/eval_batch.hpp"
@@ -43,7 +44,7 @@ void warn_of_weighted_loss(const Config& config) {
 }
 
 ImageScore score_of(const ImageLogits& image) {
-  ImageScore score{"", image.error, {}, {}};
+  ImageScore score{"", image.error, {}, {}, image.note};
   for (const double logit : image.logits)
     score.probabilities.push_back(probability_of(logit));
   return score;
@@ -135,6 +136,8 @@ class Outputs {
   void take(const ImageLogits& image) {
     scored_ += image.error.empty() ? 1 : 0;
     ImageScore score = score_of(image);
+    if (!asked_.empty() && score.error.empty())
+      score.note = joined_notes(asked_[image.index]->dicom_note, score.note);
     if (heat_maps_ && score.error.empty()) {
       const uint32_t row = set_.split.rows[image.index];
       const std::string& name = set_.dataset.manifest.images[row];
@@ -184,6 +187,7 @@ ExitCode score(const PredictOptions& options, const RunContext& run,
       .stop = stop_requested,
       .take = [&](const ImageLogits& image) { outputs.take(image); },
       .absent_is_damage = true,
+      .notes = true,
       .progress = !(shows_rows && isatty(STDOUT_FILENO) != 0)};
   bool whole = set.split.rows.empty() || score_images(run, set.split, request);
   const double seconds = now_s() - start;
@@ -211,8 +215,9 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   Communicator& comm = world.comm();
   check_same_config(comm, config);
   const Device device = choose_device(config.launch, comm);
-  const InputSet set =
-      load_inputs(config, options.named(), card.findings, comm);
+  const InputSet set = load_inputs(
+      config, options.named(), card.findings,
+      options.any_dicom ? TakenDicom::kAny : TakenDicom::kChestXrays, comm);
   check_eval_batch(config, set.split, comm, device.where.is_cpu());
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(card.findings.size()),

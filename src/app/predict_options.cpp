@@ -121,6 +121,9 @@ void add_predict_options(CLI::App& command, PredictOptions& options) {
   add_ranks_option(command, options.ranks);
   add_heat_map_options(command, options.heat_maps);
   add_dicom_result_options(command, options.dicom);
+  command.add_flag("--any-dicom", options.any_dicom,
+                   "also DICOM files that are no chest X-ray by their Modality "
+                   "or body part");
   command.add_flag("--json", options.json,
                    "one JSON object per image on stdout, and one of all "
                    "(docs/json.md)");

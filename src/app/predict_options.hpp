@@ -23,6 +23,7 @@ struct PredictOptions {
   std::vector<std::string> inputs, lists, set;
   int ranks = 0;
   bool json = false;
+  bool any_dicom = false;  // also what is no chest X-ray
   std::string rule = "youden", calibration = "temperature";
   HeatMapOptions heat_maps;
   DicomResultOptions dicom;

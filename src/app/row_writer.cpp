@@ -55,6 +55,7 @@ void RowWriter::write_absent() {
 void RowWriter::write(const ImageScore& image) {
   ++summary_.images;
   summary_.scored += image.error.empty() ? 1 : 0;
+  summary_.noted += image.note.empty() ? 0 : 1;
   if (csv_) csv_->write(rows_.csv(image));
   if (json_) std::cout << rows_.json(image);
   if (text_) std::cout << rows_.text(image);

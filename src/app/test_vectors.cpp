@@ -74,7 +74,8 @@ std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
   const Config config = model_config(file, card, {.last = for_reference});
   const auto comm = solo_communicator();
   const Device device = choose_device(config.launch, *comm);
-  const InputSet set = load_inputs(config, images, card.findings, *comm);
+  const InputSet set = load_inputs(config, images, card.findings,
+                                   TakenDicom::kChestXrays, *comm);
   write_inputs(set, config, vectors, folder);
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(card.findings.size()),

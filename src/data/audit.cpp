@@ -18,6 +18,7 @@
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/data/name_table.hpp"
 #include "chexnet/data/near_duplicates.hpp"
+#include "chexnet/data/picture_note.hpp"
 
 namespace chexnet {
 namespace {
@@ -44,15 +45,14 @@ Seen look_at(const ImageSource& source, uint32_t row, int64_t max_pixels,
       std::to_string(image.width()) + " x " + std::to_string(image.height());
   Sha256 sum;
   sum.update(seen.size);
-  const uint8_t first = *image.row(0);
-  seen.flat = true;
+  GrayRange range;
   for (int y = 0; y < image.height(); ++y) {
     const std::span line(image.row(y), static_cast<size_t>(image.width()));
-    seen.flat = seen.flat &&
-                std::ranges::all_of(line, [&](auto p) { return p == first; });
+    range.add(line);
     sum.update(std::as_bytes(line));
   }
   seen.pixels_sha256 = sum.hex();
+  seen.flat = range.one_gray();
   if (!seen.flat) seen.sketch = sketch_of(image);
   return seen;
 }

@@ -26,6 +26,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/data/picture_note.hpp"
 
 namespace chexnet {
 namespace {
@@ -83,6 +84,7 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader,
     if (!manifest.sample_weights.empty()) batch.sample_weights.resize(count);
     batch.samples.resize(count);
     batch.errors.resize(count);
+    batch.notes.resize(count);
     prepare(slots_[s]);
   }
   if (options.readers > 0)
@@ -106,20 +108,22 @@ void Loader::prepare(Slot& slot) const {
   slot.missing = options_.batch;
   slot.batch.damaged = 0;
   std::ranges::fill(slot.batch.errors, std::string());
+  std::ranges::fill(slot.batch.notes, std::string());
 }
 
-// Image and bytes of one sample. False when a stop came before them; DataError:
+// Image and bytes of one sample. Null when a stop came before them; DataError:
 // it is damaged.
-bool Loader::read_sample(const Sample& sample, uint64_t ticket, uint8_t* image,
-                         Scratch& scratch, const std::stop_token& stop) {
+const FetchedImage* Loader::read_sample(const Sample& sample, uint64_t ticket,
+                                        uint8_t* image, Scratch& scratch,
+                                        const std::stop_token& stop) {
   if (!read_ahead_) {
     if (!sample.padding) reader_.read(sample, image, scratch.reader, stop);
-    return true;
+    return &scratch.reader.fetched;
   }
   const FetchedImage* fetched = read_ahead_->wait(ticket, stop);
-  if (fetched == nullptr) return false;
-  if (!sample.padding) reader_.decode(sample, *fetched, image, scratch.reader);
-  return true;
+  if (fetched != nullptr && !sample.padding)
+    reader_.decode(sample, *fetched, image, scratch.reader);
+  return fetched;
 }
 
 void Loader::fill(uint64_t ticket, Scratch& scratch,
@@ -137,7 +141,11 @@ void Loader::fill(uint64_t ticket, Scratch& scratch,
   const Sample sample = sampler_.at(ticket);
   batch.samples[i] = sample;
   try {
-    if (!read_sample(sample, ticket, image, scratch, stop)) return;
+    const FetchedImage* fetched =
+        read_sample(sample, ticket, image, scratch, stop);
+    if (fetched == nullptr) return;
+    if (options_.notes && !sample.padding)
+      batch.notes[i] = picture_note(*fetched, {image, pixels}, reader_.crop());
     if (!sample.padding) {
       std::copy_n(manifest_.label_row(sample.row), findings, labels);
       if (!batch.sample_weights.empty())

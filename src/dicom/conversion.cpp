@@ -206,11 +206,15 @@ class Conversion {
     if (file.skip == Skip::kNone) return keep(path, file);
     const std::string reason = skip_name(file.skip);
     ++skipped_[reason];
-    note_outcome(path, "", "[dicom] " + path + ": not converted: " + reason);
+    const std::string& note = file.picture.note;
+    note_outcome(path, "",
+                 "[dicom] " + path + ": not converted: " + reason +
+                     (note.empty() ? "" : " (" + note + ")"));
   }
 
   void write_outcomes(const fs::path& file) const {
-    write_atomically(file, "file,image,problem,instance\n" + outcomes_, 0600);
+    write_atomically(file, "file,image,problem,instance,note\n" + outcomes_,
+                     0600);
   }
 
   void write_map(const fs::path& map) {
@@ -254,10 +258,12 @@ class Conversion {
         options_.hides_ids() && images() > 0
             ? "; ids are pseudonyms, the private map is " + map.string()
             : "";
-    log_info("dicom: " + std::to_string(rows_.size()) + " images in " +
-             options_.out + ", " + std::to_string(passed) + " skipped" +
-             reasons + ", " + std::to_string(damaged_.size()) +
-             " damaged or not readable" + about_ids);
+    // The program that asked for the outcomes tells of them itself.
+    if (options_.outcomes_file.empty())
+      log_info("dicom: " + std::to_string(rows_.size()) + " images in " +
+               options_.out + ", " + std::to_string(passed) + " skipped" +
+               reasons + ", " + std::to_string(damaged_.size()) +
+               " damaged or not readable" + about_ids);
     if (!options_.json) return;
     const Json summary = {{"images", rows_.size()},
                           {"skipped", skipped_},
@@ -272,9 +278,11 @@ class Conversion {
  private:
   void note_outcome(const std::string& path, const std::string& image,
                     const std::string& problem,
-                    const std::string& instance = "") {
+                    const std::string& instance = "",
+                    const std::string& note = "") {
     outcomes_ += csv_field(path) + "," + csv_field(image) + "," +
-                 csv_field(problem) + "," + csv_field(instance) + "\n";
+                 csv_field(problem) + "," + csv_field(instance) + "," +
+                 csv_field(note) + "\n";
   }
 
   void keep(const std::string& path, const Converted& file) {
@@ -294,7 +302,7 @@ class Conversion {
                              "," + years(picture.age) + "," +
                              sex_code(picture.sex) + "\n";
     rows_.push_back({name, line, picture.rule});
-    note_outcome(path, name, "", picture.instance);
+    note_outcome(path, name, "", picture.instance, picture.note);
     secret_ += image_and_patient + "," + csv_field(picture.patient) + "," +
                csv_field(picture.study) + "," + csv_field(picture.instance) +
                "," + csv_field(path) + "\n";

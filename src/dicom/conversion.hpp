@@ -14,7 +14,7 @@ namespace chexnet {
 struct ConversionOptions {
   std::vector<std::string> in;  // files and folders
   std::string out, ids = "pseudonym", key_file, map_file;
-  // A CSV of every file that was read (file,image,problem,instance), for
+  // A CSV of every file that was read (file,image,problem,instance,note), for
   // programs; it names files, so it stays out of the set and only its user may
   // read it.
   std::string outcomes_file;

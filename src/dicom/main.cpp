@@ -69,8 +69,10 @@ int main(int argc, char** argv) {
                  "private map of pseudonyms (OUT.map.csv)");
   app.add_option(
       "--outcomes-file", options.outcomes_file,
-      "write what became of each file here: file, image, problem, instance; "
-      "private as the map");
+      "write what became of each file here: file, image, problem, instance, "
+      "note; private as the map");
+  app.add_flag("--any-dicom", options.limits.any_dicom,
+               "also what is no chest X-ray by its Modality or body part");
   app.add_option("--max-pixels", options.limits.max_pixels,
                  "largest width x height")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))

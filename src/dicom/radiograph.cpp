@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "attributes.hpp"
+#include "chest.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "decoding.hpp"
@@ -39,6 +40,7 @@ constexpr int64_t kDecoderBytes = int64_t{256} << 20;
 
 struct Head {
   Skip skip = Skip::kNone;
+  std::string note = {};
   int64_t pixels = 0;
   bool compressed = false;
 };
@@ -150,7 +152,7 @@ bool is_lateral(const gdcm::DataSet& set) {
 
 // By its attributes alone, so before its pixels are taken into memory.
 // Skip::kNone: to be read.
-Head read_head(const std::string& path, int64_t max_pixels) {
+Head read_head(const std::string& path, const RadiographLimits& limits) {
   gdcm::Reader reader;
   reader.SetFileName(path.c_str());
   if (!reader.ReadUpToTag(gdcm::Tag(0x7fe0, 0x0000))) {
@@ -162,12 +164,20 @@ Head read_head(const std::string& path, int64_t max_pixels) {
   const int64_t columns = short_of(set, 0x0028, 0x0011);
   if (rows < 1 || columns < 1)
     fail(path, "has no picture", "is it a report or a directory?");
-  if (columns > max_pixels / rows)
+  if (columns > limits.max_pixels / rows)
     fail(path,
          "is " + std::to_string(columns) + " x " + std::to_string(rows) +
              " pixels",
          "chexnet-dicom takes a larger --max-pixels, if the file is to be "
          "trusted");
+  const WhatIsShown shown = what_is_shown(set);
+  std::string note = shown.note;
+  for (const auto& other : {shown.other_modality, shown.other_body_part})
+    if (!other.empty()) note = note.empty() ? other : note + "; " + other;
+  if (!limits.any_dicom && !shown.other_modality.empty())
+    return {Skip::kNotXray, note};
+  if (!limits.any_dicom && !shown.other_body_part.empty())
+    return {Skip::kOtherBodyPart, note};
   double frames = 1;
   number_of(text_of(set, 0x0028, 0x0008), frames);
   if (frames > 1) return {Skip::kMultiFrame};
@@ -176,7 +186,7 @@ Head read_head(const std::string& path, int64_t max_pixels) {
   if (!text_of(set, 0x0028, 0x0004).starts_with("MONOCHROME"))
     return {Skip::kNotGray};
   return {
-      Skip::kNone, rows * columns,
+      Skip::kNone, note, rows * columns,
       reader.GetFile().GetHeader().GetDataSetTransferSyntax().IsEncapsulated()};
 }
 
@@ -308,19 +318,24 @@ const char* skip_name(Skip skip) {
       return "not_gray";
     case Skip::kNotDicom:
       return "not_dicom";
+    case Skip::kNotXray:
+      return "not_xray";
+    case Skip::kOtherBodyPart:
+      return "other_body_part";
   }
   return "";
 }
 
-Skip read_radiograph(const std::string& path, int64_t max_pixels,
+Skip read_radiograph(const std::string& path, const RadiographLimits& limits,
                      Radiograph& into) {
-  assert(max_pixels > 0);
+  assert(limits.max_pixels > 0);
   std::error_code none;
   const auto size = std::filesystem::file_size(path, none);
   const int64_t file_bytes = none ? 0 : static_cast<int64_t>(size);
   const int64_t bytes = kOtherBytes + kCopiesOfFile * file_bytes;
-  const Head head = within(bytes, path, file_bytes,
-                           [&] { return read_head(path, max_pixels); });
+  const Head head =
+      within(bytes, path, file_bytes, [&] { return read_head(path, limits); });
+  into.note = head.note;
   if (head.skip != Skip::kNone) return head.skip;
   const int64_t decoder = head.compressed ? kDecoderBytes : 0;
   within(bytes + decoder + kBytesOfPixel * head.pixels, path, file_bytes, [&] {

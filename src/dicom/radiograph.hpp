@@ -15,6 +15,15 @@ struct Radiograph {
       pixels;  // [height, width], bright = dense, as in MONOCHROME2
   std::string patient, study, instance, view, sex, age;  // as in the file
   std::string rule;  // how stored values became 8 bits
+  // Of a skipped file why; else what is odd about it, or nothing.
+  std::string note;
+};
+
+// What is read.
+struct RadiographLimits {
+  int64_t max_pixels = 64'000'000;
+  // Also what says that it is no chest X-ray (chest.hpp): that becomes a note.
+  bool any_dicom = false;
 };
 
 // Why a file is skipped; not an error.
@@ -24,14 +33,16 @@ enum class Skip {
   kMultiFrame,
   kBurnedIn,
   kNotGray,
-  kNotDicom
+  kNotDicom,
+  kNotXray,
+  kOtherBodyPart
 };
 const char* skip_name(Skip skip);
 
 // DataError naming the file: damaged, no pixels, more than `max_pixels`, or
 // lengths that ask for more memory than it can need. Sets a limit of the
 // process while it reads (memory_bound.hpp).
-Skip read_radiograph(const std::string& path, int64_t max_pixels,
+Skip read_radiograph(const std::string& path, const RadiographLimits& limits,
                      Radiograph& into);
 
 }  // namespace chexnet

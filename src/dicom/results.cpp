@@ -21,7 +21,7 @@ namespace {
 
 // Of a child's answer: the first character.
 constexpr char kGood = '+', kOfThisFile = '1', kOfAll = '*';
-constexpr WorkerLimits kLimits{.seconds = 60};
+const WorkerLimits kLimits{{}, 60};
 
 // The file may have been exchanged since it was scored.
 Source read_scored(const Json& image) {

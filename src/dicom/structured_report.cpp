@@ -114,6 +114,9 @@ std::string report_file(const Source& source, const Json& image,
   if (const std::string rule = model.at("rule"); !rule.empty())
     content.push_back(text_item(
         "CONTAINS", {"RULE", kOwnScheme, "Thresholds and calibration"}, rule));
+  if (const std::string note = image.value("note", ""); !note.empty())
+    content.push_back(text_item(
+        "CONTAINS", {"NOTE", kOwnScheme, "May be no chest X-ray"}, note));
   size_t k = 0;
   for (const auto& finding : image.at("findings"))
     content.push_back(finding_item(source, finding, ++k));

@@ -38,14 +38,15 @@ enum class Result : uint8_t { kConverted, kFailed };
 std::vector<std::string Radiograph::*> texts_of_radiograph() {
   return {&Radiograph::patient, &Radiograph::study, &Radiograph::instance,
           &Radiograph::view,    &Radiograph::sex,   &Radiograph::age,
-          &Radiograph::rule};
+          &Radiograph::rule,    &Radiograph::note};
 }
 
-std::string message_of(const std::string& path, int64_t max_pixels) {
+std::string message_of(const std::string& path,
+                       const RadiographLimits& limits) {
   std::string message;
   try {
     Radiograph picture;
-    const Skip skip = read_radiograph(path, max_pixels, picture);
+    const Skip skip = read_radiograph(path, limits, picture);
     message.push_back(static_cast<char>(Result::kConverted));
     message.push_back(static_cast<char>(skip));
     for (const auto text : texts_of_radiograph()) put(message, picture.*text);
@@ -181,7 +182,7 @@ Converted convert_in_worker(const std::string& path,
                             const WorkerLimits& limits) {
   const ChildMessage sent = in_child(limits, [&] {
     try {
-      return message_of(path, limits.max_pixels);
+      return message_of(path, limits);
     } catch (const std::bad_alloc&) {
       std::string message(1, static_cast<char>(Result::kFailed));
       put(message, "[dicom] " + path +

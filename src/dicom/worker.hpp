@@ -15,8 +15,7 @@
 
 namespace chexnet {
 
-struct WorkerLimits {
-  int64_t max_pixels = 64'000'000;
+struct WorkerLimits : RadiographLimits {
   int seconds = 120;  // a file may take, by the clock
 };
 

@@ -1,6 +1,6 @@
 // The formats decode_image() knows, and what they share: png.cpp and jpeg.cpp.
-// One header for both, as nobody but decode.cpp calls them, and each has one or
-// two functions.
+// One header for both, as nobody but decode.cpp and picture_facts.cpp calls
+// them, and each has a few functions.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "chexnet/image/decode.hpp"
+#include "chexnet/image/picture_facts.hpp"
 
 namespace chexnet {
 
@@ -21,6 +22,13 @@ bool decode_png_resized(std::span<const std::byte> bytes,
                         int size, uint8_t* into);
 void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                  const std::string& origin, GrayImage& into);
+
+// As picture_facts(). A JPEG that cannot be decoded again has no color.
+PictureFacts facts_of_png(std::span<const std::byte> bytes,
+                          const std::string& origin);
+PictureFacts facts_of_jpeg(std::span<const std::byte> bytes);
+// Of pixels of four bytes, of which the first three are colors.
+bool shows_color(std::span<const uint8_t> pixels);
 
 [[noreturn]] void decode_failed(const std::string& origin,
                                 const std::string& what,

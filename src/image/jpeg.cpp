@@ -133,4 +133,28 @@ void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
   turn_upright(exif_orientation(bytes), into);
 }
 
+PictureFacts facts_of_jpeg(std::span<const std::byte> bytes) {
+  const std::unique_ptr<void, int (*)(void*)> handle(tjInitDecompress(),
+                                                     tjDestroy);
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  const auto size = static_cast<unsigned long>(bytes.size());
+  PictureFacts facts;
+  int subsampling = 0, colors = 0;
+  if (tjDecompressHeader3(handle.get(), data, size, &facts.width, &facts.height,
+                          &subsampling, &colors) != 0 ||
+      colors == TJCS_GRAY)
+    return facts;
+  const bool cmyk = colors == TJCS_CMYK || colors == TJCS_YCCK;
+  constexpr tjscalingfactor kEighth{1, 8};
+  const int width = TJSCALED(facts.width, kEighth),
+            height = TJSCALED(facts.height, kEighth);
+  std::vector<uint8_t> pixels(static_cast<size_t>(width) *
+                              static_cast<size_t>(height) * 4);
+  facts.in_color =
+      tjDecompress2(handle.get(), data, size, pixels.data(), width, 0, height,
+                    cmyk ? TJPF_CMYK : TJPF_RGBX, TJFLAG_LIMITSCANS) == 0 &&
+      shows_color(pixels);
+  return facts;
+}
+
 }  // namespace chexnet

@@ -198,8 +198,11 @@ const uint8_t* gray_row(const uint8_t* from, int format, size_t width,
   return from;
 }
 
-void decode_by_library(const Chunks& chunks, const Header& size,
-                       const std::string& origin, GrayImage& into) {
+// All pixels in `format`, chosen by the header. This thread's, until its next
+// call.
+const std::vector<uint8_t>& library_pixels(const Chunks& chunks,
+                                           const std::string& origin,
+                                           int& format) {
   const auto bytes = without_extras(chunks);
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> ctx(spng_ctx_new(0),
                                                            spng_ctx_free);
@@ -211,15 +214,21 @@ void decode_by_library(const Chunks& chunks, const Header& size,
   check(spng_set_png_buffer(ctx.get(), bytes.data(), bytes.size()));
   spng_ihdr header{};
   check(spng_get_ihdr(ctx.get(), &header));
-  const int format = library_format(header);
+  format = library_format(header);
   std::vector<uint8_t>& pixels = scratch().library_pixels;
   size_t bytes_needed = 0;
   check(spng_decoded_image_size(ctx.get(), format, &bytes_needed));
   pixels.resize(bytes_needed);
   check(spng_decode_image(ctx.get(), pixels.data(), bytes_needed, format, 0));
+  return pixels;
+}
+
+void decode_by_library(const Chunks& chunks, const Header& size,
+                       const std::string& origin, GrayImage& into) {
+  int format = 0;
+  const uint8_t* from = library_pixels(chunks, origin, format).data();
   into.reset(size.width, size.height);
   const auto width = static_cast<size_t>(into.width());
-  const uint8_t* from = pixels.data();
   for (int y = 0; y < into.height(); ++y)
     from = gray_row(from, format, width, into.row(y));
 }
@@ -240,6 +249,24 @@ void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
     decode_by_library(chunks, header, origin, into);
   }
   turn_upright(chunks.orientation, into);
+}
+
+PictureFacts facts_of_png(std::span<const std::byte> bytes,
+                          const std::string& origin) {
+  constexpr size_t kWidth = 16, kHeight = 20, kColorType = 25, kEnd = 33;
+  if (bytes.size() < kEnd) damaged(origin, "the file is cut off");
+  PictureFacts facts;
+  facts.width = static_cast<int>(big_endian(&bytes[kWidth]));
+  facts.height = static_cast<int>(big_endian(&bytes[kHeight]));
+  const auto color = std::to_integer<int>(bytes[kColorType]);
+  if (color == SPNG_COLOR_TYPE_GRAYSCALE ||
+      color == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA)
+    return facts;
+  Chunks& chunks = scratch().chunks;
+  read_chunks(bytes, origin, chunks);
+  int format = 0;
+  facts.in_color = shows_color(library_pixels(chunks, origin, format));
+  return facts;
 }
 
 bool decode_png_resized(std::span<const std::byte> bytes,

@@ -22,7 +22,7 @@ constexpr size_t kFilesAtOnce = 200;
 
 struct Outcome {
   std::string picture, problem;  // one of them is empty
-  std::string instance;
+  std::string instance, note;
 };
 using Outcomes = std::map<std::string, Outcome>;  // by file
 
@@ -42,17 +42,20 @@ void read_outcomes(const fs::path& table, const fs::path& set, Outcomes& all) {
     if (!fields[1].empty()) outcome.picture = set / "images" / fields[1];
     outcome.problem = fields[2];
     outcome.instance = fields[3];
+    outcome.note = fields[4];
     all[std::string(fields[0])] = std::move(outcome);
   }
 }
 
-void convert_some(const std::string& program,
+void convert_some(const std::string& program, TakenDicom taken,
                   const std::vector<std::string>& files, const fs::path& set,
                   Outcomes& all) {
   const std::string table = set.string() + ".csv";
   std::vector<std::string> command = {program, "--out", set.string(),
                                       "--ids", "keep",  "--outcomes-file",
-                                      table,   "--"};
+                                      table};
+  if (taken == TakenDicom::kAny) command.emplace_back("--any-dicom");
+  command.emplace_back("--");
   command.insert(command.end(), files.begin(), files.end());
   const ChildOutput ended = output_of(command);
   if (fs::exists(table)) return read_outcomes(table, set, all);
@@ -75,6 +78,7 @@ void put_in_place(const Outcomes& outcomes, InputImages& input) {
       image.problem = outcome->second.problem;
       image.dicom_file = container.path;
       image.dicom_instance = outcome->second.instance;
+      image.dicom_note = outcome->second.note;
       container = {.path = outcome->second.picture};
     }
     if (image.problem.empty()) kept.push_back(std::move(found));
@@ -94,6 +98,7 @@ bool is_dicom_file(const std::string& path) {
 }
 
 std::unique_ptr<TemporaryFolder> convert_dicom(InputImages& input,
+                                               TakenDicom taken,
                                                const Tick& tick) {
   const std::string program = program_folder() + "/chexnet-dicom";
   if (!fs::exists(program)) return nullptr;
@@ -113,7 +118,8 @@ std::unique_ptr<TemporaryFolder> convert_dicom(InputImages& input,
     const std::vector<std::string> some(
         files.begin() + static_cast<ptrdiff_t>(at),
         files.begin() + static_cast<ptrdiff_t>(end));
-    convert_some(program, some, folder->path() / std::to_string(at), outcomes);
+    convert_some(program, taken, some, folder->path() / std::to_string(at),
+                 outcomes);
     tick();
   }
   put_in_place(outcomes, input);

@@ -11,7 +11,6 @@
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/stage.hpp"
 #include "chexnet/launch/signals.hpp"
-#include "chexnet/run/dicom_inputs.hpp"
 
 namespace chexnet {
 namespace {
@@ -54,7 +53,7 @@ Manifest unlabeled_manifest(const std::string& names,
 
 InputSet load_inputs(const Config& config,
                      const std::vector<std::string>& named,
-                     const std::vector<std::string>& findings,
+                     const std::vector<std::string>& findings, TakenDicom taken,
                      Communicator& comm) {
   InputSet set;
   set.dataset.stores = open_stores(config.data);
@@ -68,7 +67,7 @@ InputSet load_inputs(const Config& config,
       return find_input_images(input_places(named, config.data.s3), stores,
                                tick);
     }();
-    set.converted = convert_dicom(input, tick);
+    set.converted = convert_dicom(input, taken, tick);
     if (set.converted) refuse_hosts(comm);
     set.images = std::move(input.images);
     set.left_out = input.left_out;

@@ -1,10 +1,10 @@
 // A split of n images on R ranks in batches of B. Rank r scores the images r,
 // r + R, r + 2R, …, and after each batch all ranks hear what all of them found:
 //
-//   B = 2    batch 0        batch 1        a line: K logits, then one flag (1 =
-//   rank 0: | 0 | 3 |      | 6 | - |       damaged, no logits that count)
-//   rank 1: | 1 | 4 |      | 7 | - |       the end is padding, which is
-//   rank 2: | 2 | 5 |      | - | - |       computed and not sent
+//   B = 2    batch 0        batch 1        a line: K logits, then one Flag.
+//   rank 0: | 0 | 3 |      | 6 | - |       the end is padding, which is
+//   rank 1: | 1 | 4 |      | 7 | - |       computed and not sent
+//   rank 2: | 2 | 5 |      | - | - |
 //
 // So the images b B R … (b + 1) B R - 1 are complete after batch b, image i as
 // line i / R - b B of rank i % R. Every rank takes every line, so all of them
@@ -36,6 +36,9 @@
 namespace chexnet {
 namespace {
 
+// kDamaged: no logits that count, and a message why; kNoted: a message, too.
+enum Flag : int { kSound, kDamaged, kNoted };
+
 // What happened, without what to do about it.
 std::string reason_of(const std::string& message) {
   return message.substr(0, message.find(". Hint: "));
@@ -55,21 +58,24 @@ std::string reason_of(const std::string& message) {
 // on.
 struct UnderWay {
   std::vector<Sample> samples;
-  std::vector<std::string> errors;
+  std::vector<std::string> errors, notes;
   HostCopy logits;  // double [crops, its images, K]
 
   UnderWay(const Batch& batch, const at::Tensor& computed)
-      : samples(batch.samples), errors(batch.errors), logits(computed) {}
+      : samples(batch.samples),
+        errors(batch.errors),
+        notes(batch.notes),
+        logits(computed) {}
 };
 
-bool any_damaged(const std::vector<std::vector<std::byte>>& lines,
+bool any_message(const std::vector<std::vector<std::byte>>& lines,
                  size_t line_length) {
   for (const auto& of_rank : lines) {
     for (size_t end = line_length * sizeof(double); end <= of_rank.size();
          end += line_length * sizeof(double)) {
       double flag = 0;
       std::memcpy(&flag, &of_rank[end - sizeof(double)], sizeof(double));
-      if (flag != 0) return true;
+      if (flag != kSound) return true;
     }
   }
   return false;
@@ -128,6 +134,7 @@ bool Scoring::score() {
   Loader::Options options = loader_options(data, static_cast<int>(batch_),
                                            reader.source(), run_.device.cores);
   options.absent_is_damage = request_.absent_is_damage;
+  options.notes = request_.notes;
   // A small split is scored before a loader has found out how many it needs.
   if (!options.workers) options.workers = options.max_workers;
   Loader loader(run_.dataset.manifest, reader, sampler, options,
@@ -180,17 +187,23 @@ void Scoring::share(UnderWay& batch) {
     if (batch.samples[i].padding) continue;
     append_mean_of_crops(logits, i, lines);
     const std::string& error = batch.errors[i];
-    lines.push_back(error.empty() ? 0 : 1);
-    if (error.empty()) continue;
-    log_warning(error);
-    damaged_.push_back(error);
-    std::string line = reason_of(error);
+    const std::string& note = batch.notes[i];
+    const Flag flag = !error.empty() ? kDamaged
+                      : note.empty() ? kSound
+                                     : kNoted;
+    lines.push_back(flag);
+    if (flag == kSound) continue;
+    if (flag == kDamaged) {
+      log_warning(error);
+      damaged_.push_back(error);
+    }
+    std::string line = flag == kDamaged ? reason_of(error) : note;
     std::ranges::replace(line, '\n', ' ');
     messages += line + "\n";
   }
   const auto all_lines = run_.comm.all_gather(std::as_bytes(std::span(lines)));
   // All ranks see the same flags, so all gather messages, or none does.
-  take(all_lines, any_damaged(all_lines, findings_ + 1)
+  take(all_lines, any_message(all_lines, findings_ + 1)
                       ? gather_text(run_.comm, messages)
                       : std::vector<std::string>(all_lines.size()));
 }
@@ -208,15 +221,17 @@ void Scoring::take(const std::vector<std::vector<std::byte>>& lines,
     const size_t at = (taken_ - first) / ranks * line_bytes;
     assert(at + line_bytes <= lines[rank].size());
     std::memcpy(line.data(), lines[rank].data() + at, line_bytes);
-    ImageLogits image{taken_, {}, {}};
-    if (line.back() == 0) {
+    ImageLogits image{taken_, {}, {}, {}};
+    if (line.back() != kSound) {
+      std::string& message = line.back() == kNoted ? image.note : image.error;
+      const size_t line_end = messages[rank].find('\n', read[rank]);
+      message = messages[rank].substr(read[rank], line_end - read[rank]);
+      read[rank] = line_end + 1;
+    }
+    if (line.back() != kDamaged) {
       image.logits = std::span(line).first(findings_);
       for (const double logit : image.logits)
         if (!std::isfinite(logit)) ++not_finite_;
-    } else {
-      const size_t line_end = messages[rank].find('\n', read[rank]);
-      image.error = messages[rank].substr(read[rank], line_end - read[rank]);
-      read[rank] = line_end + 1;
     }
     request_.take(image);
   }

@@ -13,12 +13,12 @@ def element(group, number, vr, value):
         value += b'\0' if vr in ('UI', 'OB', 'OW') else b' '
     head = struct.pack('<HH', group, number) + vr.encode()
     return head + (b'\0\0' + struct.pack('<I', len(value)) if vr in LONG else struct.pack('<H', len(value))) + value
-def write(name, patient, study, instance='1.2.3.4', more=()):
+def write(name, patient, study, instance='1.2.3.4', modality=b'DX', part=b''):
     meta = element(2, 2, 'UI', b'1.2.840.10008.5.1.4.1.1.1') + element(2, 3, 'UI', b'1.2.3') + element(2, 0x10, 'UI', b'1.2.840.10008.1.2.1')
     us = lambda g, e, n: ((g, e), element(g, e, 'US', struct.pack('<H', n)))
     text = lambda g, e, vr, t: ((g, e), element(g, e, vr, t))
     data = dict([text(8, 0x05, 'CS', b'ISO_IR 192'), text(8, 0x16, 'UI', b'1.2.840.10008.5.1.4.1.1.1'), text(8, 0x20, 'DA', b'20260102'),
-                 text(8, 0x50, 'SH', b'ACC-7'), text(8, 0x60, 'CS', b'DX'), text(0x10, 0x10, 'PN', patient), text(0x10, 0x20, 'LO', b'id 7'),
+                 text(8, 0x50, 'SH', b'ACC-7'), text(8, 0x60, 'CS', modality), text(0x18, 0x15, 'CS', part), text(0x10, 0x10, 'PN', patient), text(0x10, 0x20, 'LO', b'id 7'),
                  text(0x10, 0x1010, 'AS', b'62'), us(0x28, 2, 1), text(0x28, 4, 'CS', b'MONOCHROME2'), us(0x28, 0x10, 64), us(0x28, 0x11, 64),
                  us(0x28, 0x100, 8), us(0x28, 0x101, 8), us(0x28, 0x102, 7), us(0x28, 0x103, 0),
                  ((0x7fe0, 0x10), element(0x7fe0, 0x10, 'OB', bytes((x * y) % 256 for y in range(64) for x in range(64))))])
@@ -103,6 +103,23 @@ PY
 else
   echo "skipped: no dsrdump (dcmtk)"
 fi
+# What is no chest X-ray has no score and no report, unless it is asked for; then the report says what it is.
+python3 - <<'PY'
+import os
+from dicom import write
+os.mkdir('parts')
+write('parts/ct.dcm', b'A^B', b'1.2.840.1.9', '1.2.4.1', modality=b'CT', part=b'ABDOMEN')
+write('parts/tibia.dcm', b'A^B', b'1.2.840.1.9', '1.2.4.2', modality=b'CR', part=b'EXTREMITY')
+write('parts/capture.dcm', b'A^B', b'1.2.840.1.9', '1.2.4.3', modality=b'SC')
+PY
+check "a CT, a tibia and a capture" "$program" predict run parts --out parts.csv --dicom-sr parts.sr --dicom-sc parts.sc --heatmap-findings Mass 2>log
+check "one is scored, with a note" [ "$(cut -d, -f1,2 parts.csv | grep -c 'dcm,0')  $(grep -c '^parts/capture.dcm,0.*,,secondary capture$' parts.csv)" = "1  1" ]
+check "the others say why not" eval 'grep -q "^parts/ct.dcm,,.*(Modality is CT; BodyPartExamined is ABDOMEN)" parts.csv && grep -q "^parts/tibia.dcm,,.*(BodyPartExamined is EXTREMITY)" parts.csv'
+check "and have no report and no capture" [ "$(ls parts.sr | wc -l) $(ls -A parts.sc | wc -l)" = "1 1" ]
+check "nothing is said of a temporary folder" sh -c "! grep -q chexnet-predict log"
+check "--any-dicom scores all" "$program" predict run parts --out any.csv --dicom-sr any.sr --any-dicom 2>log
+check "with notes" [ "$(grep -cE ',,(secondary capture|BodyPartExamined is EXTREMITY|Modality is CT; BodyPartExamined is ABDOMEN)$' any.csv)" = 3 ]
+check "which the reports have" [ "$(grep -la 'BodyPartExamined is EXTREMITY' any.sr/* | wc -l)" = 1 ]
 check "a folder that holds something is refused (exit 4)" sh -c "'$program' predict run in --dicom-sr sr >/dev/null 2>log; [ \$? = 4 ] && grep -q 'is not an empty folder' log"
 check "pictures that are not DICOM: said, and no folder" sh -c "'$program' predict run in/00000001_000.png --dicom-sr none >/dev/null 2>log && grep -q 'none of the scored images is a DICOM file' log && [ ! -e none ]"
 python3 -c "from dicom import write; write('in/b.dcm', b'Other', b'1.2.840.9', '9.9.9')"

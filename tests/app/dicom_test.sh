@@ -198,6 +198,38 @@ PY
 else
   echo "skipped: compressed forms (no gdcmconv)"
 fi
+# What says that it is no chest X-ray is not converted, unless it is asked for; what does not say it is.
+cat >>make.py <<'PY'
+os.makedirs('parts', exist_ok=True)
+def region(code, meaning):
+    item = element(8, 0x0100, 'SH', code) + element(8, 0x0104, 'LO', meaning)
+    return 'SQ', struct.pack('<HHI', 0xfffe, 0xe000, len(item)) + item
+def shows(name, modality='DX', part='', **more):
+    write(name + '.dcm', ramp, 12, folder='parts', patient=name, x00080060=('CS', modality), x00180015=('CS', part), **more)
+capture, ct = ('UI', '1.2.840.10008.5.1.4.1.1.7'), ('UI', '1.2.840.10008.5.1.4.1.1.2')
+shows('chest', 'CR', 'CHEST'); shows('small_letters', part='Port chest'); shows('thorax', part='THORAX'); shows('blank', part='  ')
+shows('coded', x00082218=region('51185008', 'Brustkorb')); shows('named', x00082218=region('1', 'Lung'))
+shows('capture', 'OT', 'CHEST', x00080016=capture); shows('digitized', 'SC'); shows('no_modality', '')
+shows('no_ct', 'CT', 'CHEST'); shows('no_class', '', x00080016=ct); shows('no_breast', 'MG'); shows('no_other', 'OT'); shows('no_captured_ct', 'CT', x00080016=capture)
+shows('no_fluoroscopy', 'RF', 'CHEST')
+shows('no_tibia', 'CR', 'EXTREMITY'); shows('no_abdomen', part='ABDOMEN'); shows('no_spine', part='THORAXSPINE'); shows('no_coded_hand', x00082218=region('85562004', 'Hand'))
+PY
+python3 make.py
+"$converter" parts --out parts.out --ids keep --outcomes-file parts.csv --json >json 2>err
+check "only chest X-rays are converted" test "$(tail -n +2 parts.out/images.csv | sed 's/_000.*//' | sort | tr '\n' ' ')" = \
+  "blank capture chest coded digitized named no_modality small_letters thorax "
+check "the others are counted" grep -qF '"skipped":{"not_xray":6,"other_body_part":4}' json
+for reason in "no_ct.dcm: not converted: not_xray (Modality is CT)" "no_class.dcm: not converted: not_xray (no Modality; SOPClassUID is 1.2.840.10008.5.1.4.1.1.2)" \
+  "no_tibia.dcm: not converted: other_body_part (BodyPartExamined is EXTREMITY)" "no_coded_hand.dcm: not converted: other_body_part (AnatomicRegionSequence is Hand)"; do
+  check "$reason" grep -qF "$reason" parts.csv
+done
+check "what does not say it has a note" test "$(grep -o '/[a-z_]*.dcm,.*,\(secondary capture\|no Modality\)$' parts.csv | sed 's/[/.].*,/:/; s|^/||' | sort | tr '\n' ' ')" = \
+  ":no Modality :secondary capture :secondary capture "
+check "whoever reads the outcomes needs no line of them" [ ! -s err ]
+"$converter" parts --out any.out --ids keep --any-dicom --outcomes-file any.csv 2>/dev/null
+check "--any-dicom converts all" [ "$(tail -n +2 any.out/images.csv | wc -l)" = 19 ]
+check "and notes what they say" grep -q "no_tibia.dcm,.*,BodyPartExamined is EXTREMITY$" any.csv
+
 # What is said of a patient: known codes and ages, whatever a file holds.
 cat >>make.py <<'PY'
 os.makedirs('said', exist_ok=True)

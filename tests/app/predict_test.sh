@@ -32,9 +32,9 @@ rows = list(csv.DictReader(open(sys.argv[1], newline='')))
 paths = [sys.argv[2] + line.strip() for line in open('list.txt')]
 assert [r['image'] for r in rows] == paths, ([r['image'] for r in rows][:3], paths[:3])
 columns = [c for c in rows[0] if c.startswith('prob:')]
-assert len(columns) == 14 and list(rows[0]) == ['image'] + columns + ['error']
+assert len(columns) == 14 and list(rows[0]) == ['image'] + columns + ['error', 'note']
 for row in rows:
-    assert row['error'] == '' and all(row[c] and row[c] == truth[os.path.basename(row['image'])][c] for c in columns), row
+    assert row['error'] == row['note'] == '' and all(row[c] and row[c] == truth[os.path.basename(row['image'])][c] for c in columns), row
 PY
 }
 same "the probabilities that evaluate writes, bit for bit" folder.csv
@@ -165,6 +165,43 @@ assert lines[-1]['errors'] == 4 and lines[-1]['scored'] == len(rows) - 4, lines[
 PY
 rc=0; predict broken/d.tar broken/e.pack --out none.csv || rc=$?
 check "with nothing scored the program ends with 3" [ $rc = 3 ]
+
+# What is hardly a chest X-ray is scored and noted; an X-ray is not.
+python3 - <<'PY'
+import os, random, struct, zlib
+def png(name, width, height, color, pixel):  # color: as PNG's header says it
+    chunk = lambda kind, body: struct.pack('>I', len(body)) + kind + body + struct.pack('>I', zlib.crc32(kind + body))
+    lines = b''.join(b'\0' + b''.join(bytes(pixel(x, y)) for x in range(width)) for y in range(height))
+    with open('hardly/' + name, 'wb') as file:
+        file.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', width, height, 8, color, 0, 0, 0)) +
+                   chunk(b'IDAT', zlib.compress(lines)) + chunk(b'IEND', b''))
+os.mkdir('hardly'); random.seed(1)
+gray = lambda x, y: (x * 5 + y * 3) % 256
+png('black.png', 64, 64, 0, lambda x, y: [0])
+png('colors.png', 64, 64, 2, lambda x, y: [random.randrange(256) for _ in range(3)])
+png('gray_as_rgb.png', 64, 64, 2, lambda x, y: [gray(x, y)] * 3)
+png('mark.png', 64, 64, 2, lambda x, y: [255, 0, 0] if x < 5 and y < 5 else [gray(x, y)] * 3)
+png('nearly_black.png', 64, 64, 0, lambda x, y: [random.randrange(3)])
+png('small.png', 15, 15, 0, lambda x, y: [gray(x * 4, y * 4)])
+png('strip.png', 2000, 20, 0, lambda x, y: [gray(x, y)])
+PY
+check "pictures that are hardly X-rays" predict hardly --out hardly.csv
+check "are counted" grep -q "; 5 images may be no chest X-ray, see the notes" log
+check "two ranks" predict hardly --ranks 2 --out hardly2.csv
+check "write the same bytes" cmp hardly.csv hardly2.csv
+predict hardly --json >hardly.json
+predict hardly/strip.png >hardly.txt
+check "the table shows a note" grep -qF "(note: a strip of 2000 x 20 pixels)" hardly.txt
+python3 - <<'PY' && echo "ok: each is scored, with its note" || fail "notes"
+import csv, json
+rows = list(csv.DictReader(open('hardly.csv')))
+lines = [json.loads(line) for line in open('hardly.json')]
+wanted = {'black': 'of one gray', 'colors': 'in color', 'gray_as_rgb': '', 'mark': '', 'nearly_black': 'of one gray',
+          'small': '15 x 15 pixels, enlarged more than twice', 'strip': 'a strip of 2000 x 20 pixels'}
+assert {r['image'][7:-4]: r['note'] for r in rows} == wanted, rows
+assert {l['image'][7:-4]: l.get('note', '') for l in lines[:-1]} == wanted and lines[-1]['notes'] == 5, lines
+assert all(r['prob:Mass'] and not r['error'] for r in rows)
+PY
 
 # The model's own input.
 for set in data.resize=40 data.crop=30 data.eval_resize=64 data.resize_kind=area data.jpeg_scale=off data.mean=[0] "data.findings=[Edema]" model.arch=resnet50; do

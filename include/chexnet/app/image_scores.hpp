@@ -19,6 +19,8 @@ struct ImageScore {
   std::vector<double> probabilities;  // [K]; empty with an error
   // Its heat maps: finding and file name.
   std::vector<std::pair<std::string, std::string>> heat_maps = {};
+  // What makes it unlikely that it is a chest X-ray; empty for most.
+  std::string note = {};
 };
 
 // How a probability becomes a calibrated one, and a yes or no.
@@ -39,7 +41,8 @@ class ImageScoreRows {
   // names are shown as \xHH.
   std::string text_heading() const;
   std::string text(const ImageScore& image) const;
-  // image,prob:<finding>…[,calibrated:<finding>…,positive:<finding>…],error;
+  // image,prob:<finding>…[,calibrated:<finding>…,positive:<finding>…],error,
+  // note;
   // shortest numbers that read back equal. A blank: no threshold, no
   // calibration.
   std::string csv_heading() const;
@@ -72,6 +75,7 @@ class ImageScoreRows {
 // Of all rows.
 struct ImageScoresSummary {
   size_t images = 0, scored = 0;
+  size_t noted = 0;             // of those that were scored
   size_t left_out = 0;          // files of other kinds
   double seconds = 0;           // of reading and scoring
   double images_per_s() const;  // 0 where none was scored

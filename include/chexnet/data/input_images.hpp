@@ -27,8 +27,9 @@ struct InputImage {
   // name gets "#<number>".
   std::string name;
   std::string problem;  // why there is nothing to score; empty: it was found
-  // Of one that was converted from DICOM: the file, and which instance it was.
-  std::string dicom_file = {}, dicom_instance = {};
+  // Of one that was converted from DICOM: the file, which instance it was, and
+  // what is odd about it (dicom/chest.hpp).
+  std::string dicom_file = {}, dicom_instance = {}, dicom_note = {};
 };
 
 struct InputImages {

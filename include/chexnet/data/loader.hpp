@@ -34,6 +34,8 @@ struct Batch {
   std::vector<Sample> samples;        // [size]
   std::vector<std::string>
       errors;  // [size]; not empty: damaged, its labels are NaN and pixels 0
+  // [size]; what is odd (picture_note.hpp), where the options ask for it
+  std::vector<std::string> notes;
   int damaged = 0;                  // of this batch
   std::string first_error() const;  // empty when none is damaged
 };
@@ -52,6 +54,7 @@ class Loader {
         0;  // reads in flight ahead of the workers; 0 = workers read themselves
     int max_workers = 1;
     bool absent_is_damage = false;  // one that cannot be read ends nothing
+    bool notes = false;             // Batch::notes are made
   };
   // The references must outlive the loader. Image memory comes from `memory`
   // (pinned when a GPU reads it).
@@ -93,8 +96,9 @@ class Loader {
   };
   void work(const std::stop_token& stop);
   void fill(uint64_t ticket, Scratch& scratch, const std::stop_token& stop);
-  bool read_sample(const Sample& sample, uint64_t ticket, uint8_t* image,
-                   Scratch& scratch, const std::stop_token& stop);
+  const FetchedImage* read_sample(const Sample& sample, uint64_t ticket,
+                                  uint8_t* image, Scratch& scratch,
+                                  const std::stop_token& stop);
   void mix_partner(const Sample& sample, Batch& batch, size_t index,
                    Scratch& scratch, const std::stop_token& stop) const;
   void adapt(double now, double waited);

@@ -11,6 +11,7 @@
 #include "chexnet/core/temporary_folder.hpp"
 #include "chexnet/data/input_images.hpp"
 #include "chexnet/run/dataset.hpp"
+#include "chexnet/run/dicom_inputs.hpp"
 
 namespace chexnet {
 
@@ -31,7 +32,7 @@ struct InputSet {
 // on ranks of several hosts. Else as find_input_images(), convert_dicom().
 InputSet load_inputs(const Config& config,
                      const std::vector<std::string>& named,
-                     const std::vector<std::string>& findings,
+                     const std::vector<std::string>& findings, TakenDicom taken,
                      Communicator& comm);
 
 }  // namespace chexnet

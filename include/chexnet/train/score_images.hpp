@@ -19,6 +19,9 @@ struct ImageLogits {
   // [K], valid during the call; empty where the image could not be scored.
   std::span<const double> logits;
   std::string error;  // why it could not, without a hint
+  // What is odd about one that was scored (data/picture_note.hpp), where the
+  // request asks for it.
+  std::string note;
 };
 double probability_of(double logit);
 
@@ -31,6 +34,7 @@ struct ScoringRequest {
   // Images that cannot be read (permissions, links) are reported as damaged
   // ones are; else such a one ends the scoring (AbsentError).
   bool absent_is_damage = false;
+  bool notes = false;
   bool progress = true;  // a line on stderr
 };
 

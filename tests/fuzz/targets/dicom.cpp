@@ -87,7 +87,7 @@ void read(const std::string& path) {
   Radiograph picture;
   Skip skip = Skip::kNone;
   if (!accepted<DataError>(
-          [&] { skip = read_radiograph(path, 1 << 20, picture); }))
+          [&] { skip = read_radiograph(path, {1 << 20}, picture); }))
     return;
   require(*skip_name(skip) != '\0', "what is passed over has a name");
   if (skip != Skip::kNone) return;

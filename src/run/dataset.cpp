@@ -23,6 +23,7 @@
 #include "chexnet/data/table_text.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/run/shared_pictures.hpp"
 
 namespace chexnet {
 namespace {
@@ -118,6 +119,24 @@ Dataset load(const Config& all, Communicator& comm,
   return dataset;
 }
 
+// By rank 0: a wrong split is better known before training than after it.
+void warn_of_shared_pictures(const Config& config, const Dataset& dataset,
+                             Communicator& comm,
+                             const std::function<bool()>& stop) {
+  // Enough threads that a network's file system takes seconds for all of them.
+  constexpr int kReaders = 8;
+  constexpr size_t kMostRead = 20'000;
+  const auto compare = [&](WorkProgress& progress) {
+    warn_of_shared_pictures(find_shared_pictures(dataset, kReaders, kMostRead,
+                                                 [&] { progress.advance(); }));
+  };
+  using Work = std::function<void(WorkProgress&)>;
+  const SharedWorkOptions options{"comparing the splits' images",
+                                  config.launch.timeout_s, stop};
+  if (!share_work(comm, options, comm.rank() == 0 ? Work(compare) : Work()))
+    throw WorkStopped();
+}
+
 // A network knows its findings and needs no policy of training.
 DataConfig without_training(DataConfig config) {
   config.findings.clear();
@@ -176,7 +195,9 @@ Dataset load_dataset(const Config& config, Communicator& comm,
     dataset.splits = make_splits(dataset.manifest, config.data);
     return dataset;
   };
-  return load(config, comm, stop, read, all_of);
+  Dataset dataset = load(config, comm, stop, read, all_of);
+  warn_of_shared_pictures(config, dataset, comm, stop);
+  return dataset;
 }
 
 TestSet load_split(const Config& config, const std::string& split,

@@ -5,6 +5,8 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/run/shared_pictures.hpp"
 #include "support/catch.hpp"
 #include "support/phantom_run.hpp"
 #include "support/rank_results.hpp"
@@ -133,4 +135,36 @@ TEST_CASE("a split that is scored alone counts only its own missing images") {
                                     *solo_communicator());
   CHECK(scored.dataset.missing == std::map<std::string, size_t>{{"test", 1}});
   CHECK(scored.split.rows.size() + 1 == set.whole.test.rows.size());
+}
+
+TEST_CASE("a picture that is in two splits under two names is told") {
+  Incomplete set;
+  const auto place = [&](const Split& split, size_t i) {
+    return set.run.folder / ("set/images/" + set.names[split.rows[i]]);
+  };
+  const auto found = [&](size_t most) {
+    return find_shared_pictures(
+        load_dataset(set.run.config, *solo_communicator()), 2, most);
+  };
+  CHECK(found(100).count == 0);
+  for (const size_t i : {0, 1})
+    fs::copy_file(place(set.whole.train, i), place(set.whole.test, i),
+                  fs::copy_options::overwrite_existing);
+  const SharedPictures two = found(100);
+  CHECK(two.count == 2);
+  CHECK(two.compared == two.alike);
+  CHECK(two.example.find(" (train) = ") != std::string::npos);
+  CHECK(two.example.ends_with(" (test)"));
+
+  const SharedPictures capped = found(1);
+  CHECK(capped.compared == 0);
+  CHECK(capped.alike >= 4);
+
+  const auto log = (set.run.folder / "log").string();
+  set_log_file(log);
+  ThreadWorld(2).run(
+      [&](Communicator& comm) { load_dataset(set.run.config, comm); });
+  close_log();
+  CHECK(read_text(log).find("[split] 2 images of validation or test are in "
+                            "another split") != std::string::npos);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chexnet/image/decode.hpp"
+#include "chexnet/image/picture_facts.hpp"
 #include "target.hpp"
 
 namespace chexnet::fuzz {
@@ -24,6 +25,10 @@ inline void check_picture(Bytes bytes) {
   require(image.width() > 0 && image.height() > 0, "a picture has pixels");
   require(int64_t{image.width()} * image.height() <= kSmall.max_pixels,
           "a picture is within the limit");
+  const PictureFacts facts = picture_facts(bytes, "x");
+  require(int64_t{facts.width} * facts.height ==
+              int64_t{image.width()} * image.height(),
+          "its header has the size of its pixels");
   const auto pixels = image.contiguous();
   decode_image(bytes, kSmall, "x", scratch);
   require(scratch.contiguous() == pixels, "a picture decodes the same again");

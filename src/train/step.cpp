@@ -198,7 +198,11 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
     network_.backward(control_.scaled(loss.dlogits), part);
     loss_sum = part.first() ? loss.sum : loss_sum + loss.sum;
   }
-  if (buckets) buckets->finish();
+  if (buckets) {
+    const Profiler::Span span(options_.profiler, Phase::kBackward,
+                              "the last buckets");
+    buckets->finish();
+  }
   return loss_sum;
 }
 

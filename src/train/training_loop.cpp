@@ -107,8 +107,6 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       step_(step),
       state_(std::move(state)),
       upload_(parts.device.where),
-      deadline_(parts.comm.size() == 1 ? parts.device.where : at::kCPU,
-                parts.config.launch.timeout_s, "a step of training"),
       log_(parts.comm, parts.metrics, parts.decisions.batch),
       watch_(
           parts.comm, parts.profiler, parts.metrics,
@@ -158,8 +156,10 @@ ExitCode TrainingLoop::run() {
 double TrainingLoop::step_on(const Batch& batch, double labeled) {
   const double lr = learning_rate(parts_.config.train, parts_.decisions.batch,
                                   state_.position, images_, state_.plateau);
-  const auto wait = deadline_.wait();
-  const BatchTensors tensors = upload_.upload(tensors_of(batch));
+  const BatchTensors tensors = [&] {
+    const Profiler::Span span(&parts_.profiler, Phase::kCopy);
+    return upload_.upload(tensors_of(batch));
+  }();
   const double start = now_s();
   const auto result = [&] {
     try {
@@ -185,7 +185,6 @@ void TrainingLoop::take(const StepResult& result) {
 }
 
 void TrainingLoop::finish_steps() {
-  const auto wait = deadline_.wait();
   while (const auto result = step_.finish()) take(*result);
 }
 
@@ -244,7 +243,6 @@ void TrainingLoop::say_how_it_ended() {
 const Batch* TrainingLoop::next_batch(Loader& loader) {
   {
     const Profiler::Span span(&parts_.profiler, Phase::kCopy);
-    const auto wait = deadline_.wait();
     upload_.wait();  // the loader fills the last batch's memory anew
   }
   const Profiler::Span span(&parts_.profiler, Phase::kDataWait);

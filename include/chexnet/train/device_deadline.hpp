@@ -1,6 +1,5 @@
-// Waits for a GPU that in LibTorch and the driver have no end when it hangs:
-// outside the steps of training, and in those of a rank alone. Of several ranks
-// the communicator (cuda/nccl_communicator.cpp) and the watchdog tell which.
+// Waits for a GPU outside the steps of training, where the watchdog looks: in
+// LibTorch and the driver they have no end when the GPU hangs.
 #pragma once
 
 #include <c10/core/Device.h>

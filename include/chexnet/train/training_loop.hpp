@@ -24,7 +24,6 @@
 #include "chexnet/run/stop_request.hpp"
 #include "chexnet/run/train_state.hpp"
 #include "chexnet/train/batch_upload.hpp"
-#include "chexnet/train/device_deadline.hpp"
 #include "chexnet/train/predict.hpp"
 #include "chexnet/train/run_context.hpp"
 #include "chexnet/train/step.hpp"
@@ -90,7 +89,6 @@ class TrainingLoop {
   uint64_t images_ = 0;  // of an epoch; once run() knows the rows
   std::optional<DamageCounter> damage_;  // the same
   BatchUpload upload_;
-  DeviceDeadline deadline_;  // of a rank alone: of several the watchdog tells
   TrainLog log_;
   RunWatch watch_;
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen

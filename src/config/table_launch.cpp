@@ -99,8 +99,8 @@ std::vector<ConfigOption> time_options() {
   return {
       {
           MEMBER(launch.timeout_s),
-          .help = "longest time a collective may take, seconds; then the run "
-                  "ends with exit code 7",
+          .help = "longest time a collective may take, or no rank move, "
+                  "seconds; then the run ends with exit code 7",
           .limits = {{0.1, 1e6}},
           .may_change_on_resume = true,
       },

@@ -3,6 +3,8 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/data/label_counts.hpp"
+#include "chexnet/eval/prevalence.hpp"
 
 namespace chexnet {
 namespace {
@@ -54,6 +56,23 @@ void check_known_split(const ScoredData& data, const ModelCard& card,
                      "be told without the run's split.csv"));
 }
 
+void check_prevalence(const TestSet& set, const ModelCard& card) {
+  if (!card.rules) return;
+  const Manifest& manifest = set.dataset.manifest;
+  const LabelCounts counts =
+      count_labels(manifest, set.split.rows, Labels::kScored);
+  std::vector<LabeledImages> labeled;
+  for (size_t k = 0; k < manifest.finding_count(); ++k)
+    labeled.push_back(
+        {manifest.findings[k], counts.positives[k], counts.negatives[k]});
+  const std::string unlike = unlike_prevalence(*card.rules, labeled);
+  if (!unlike.empty())
+    log_warning("[evaluate] positives of " + set.split.name +
+                " are far from as frequent as in validation: " + unlike +
+                ". Hint: are columns or labels swapped? If not, thresholds "
+                "and calibration need not fit these images");
+}
+
 }  // namespace
 
 TrainingOverlap check_scored_data(const ScoredData& scored,
@@ -81,7 +100,10 @@ TrainingOverlap check_scored_data(const ScoredData& scored,
         "figures of them are too good");
   else
     check_overlap(overlap, scored, config.data.allow_patient_leak);
-  if (scored.split.empty()) return overlap;  // tables are others on purpose
+  if (scored.split.empty()) {  // tables are others on purpose
+    check_prevalence(scored.set, card);
+    return overlap;
+  }
   check_known_split(scored, card, !split_csv.empty());
   const Manifest& manifest = scored.set.dataset.manifest;
   if (!card.manifest_sha256.empty() && card.manifest_sha256 != manifest.sha256)

@@ -127,10 +127,14 @@ evaluate "$run" --split val --set data.split_seed=7 --set data.allow_patient_lea
 check "what is accepted is a warning" grep -q "of patients that the model was trained on" "$scratch/err"
 check "of the run's own splits nothing is said" bash -c "! '$program' evaluate '$run' --split test 2>&1 | grep -q 'trained on'"
 evaluate "$run" --manifest "$phantom/Data_Entry_2017.csv" --images "$phantom/images" >/dev/null
+check "and are as frequent as they were" bash -c "! grep -q 'far from as frequent' '$scratch/err'"
 check "rows of a table are looked at too" grep -q "of Data_Entry_2017.csv are of patients that the model was trained on" "$scratch/err"
 sed '2,$s/,PA,/,AP,/' "$phantom/Data_Entry_2017.csv" >"$scratch/release.csv"
 evaluate "$run" --set data.manifest.path="$scratch/release.csv" >/dev/null
 check "another release of the table is named" grep -q "release.csv is not the file that the model was trained with: labels may differ" "$scratch/err"
+sed '2,$s/,[^,]*/,Hernia/' "$phantom/Data_Entry_2017.csv" >"$scratch/swapped.csv"
+evaluate "$run" --manifest "$scratch/swapped.csv" --images "$phantom/images" >/dev/null
+check "labels that are swapped are told by their frequency" grep -q "swapped.csv are far from as frequent as in validation: .*Pneumonia 0.0 % ([0-9.]* % of validation)" "$scratch/err"
 mkdir "$scratch/away" && cp "$model" "$scratch/away/"
 evaluate "$scratch/away/model.safetensors" --split val --set data.manifest.path="$phantom/Data_Entry_2017.csv" --set data.images=["$phantom/images"] --set data.split_seed=7 >/dev/null
 check "outside of the run a foreign split is named" grep -q "cannot be told without the run's split.csv" "$scratch/err"

@@ -22,6 +22,7 @@ for option in "ranks -4" "images nan" "epochs -1" "bucket-mb 0" "batch 1e300"; d
 done
 OMP_NUM_THREADS=100000 refused 2 "OMP_NUM_THREADS=100000 is more threads than a rank can have" "${T[@]}" --set launch.threads=0
 refused 2 "--set train.lr" "${T[@]}" --set train.lr=fast
+refused 2 "train.lr: 0: no weight would ever change" "${T[@]}" --set train.lr=0
 refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3
 refused 2 "'train.batch' = 0 is out of range" "${T[@]}" --set train.batch=0
 refused 2 "needs the memory plan of our own engine" "${T[@]}" --set train.batch=auto --set train.engine=aten

@@ -192,6 +192,8 @@ TEST_CASE("a table of predictions that does not fit is refused") {
   CHECK(refused("image,A\ny,0.5\n", &manifest)
             .find("p.csv:2: the image of this row is not in m.csv") !=
         std::string::npos);
+  CHECK(refused("", &manifest).find("p.csv:1: the file is empty") !=
+        std::string::npos);
   CHECK(refused("image,A\nx,high\n", &manifest)
             .find("p.csv:2: 'high' is not a number") != std::string::npos);
   CHECK(refused("image,A\nx,nan\n", &manifest).find("not finite") !=

@@ -26,7 +26,7 @@ class CsvReader {
   char separator_;
   std::vector<std::string> unquoted_;
   int line_ = 1;
-  int record_line_ = 0;
+  int record_line_ = 1;
 };
 
 // Of a table that somebody saved: the comma, semicolon or tab that its first

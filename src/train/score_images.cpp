@@ -75,7 +75,7 @@ bool any_message(const std::vector<std::vector<std::byte>>& lines,
          end += line_length * sizeof(double)) {
       double flag = 0;
       std::memcpy(&flag, &of_rank[end - sizeof(double)], sizeof(double));
-      if (flag != kSound) return true;
+      if (static_cast<int>(flag) != kSound) return true;
     }
   }
   return false;
@@ -188,9 +188,8 @@ void Scoring::share(UnderWay& batch) {
     append_mean_of_crops(logits, i, lines);
     const std::string& error = batch.errors[i];
     const std::string& note = batch.notes[i];
-    const Flag flag = !error.empty() ? kDamaged
-                      : note.empty() ? kSound
-                                     : kNoted;
+    Flag flag = note.empty() ? kSound : kNoted;
+    if (!error.empty()) flag = kDamaged;
     lines.push_back(flag);
     if (flag == kSound) continue;
     if (flag == kDamaged) {
@@ -221,14 +220,15 @@ void Scoring::take(const std::vector<std::vector<std::byte>>& lines,
     const size_t at = (taken_ - first) / ranks * line_bytes;
     assert(at + line_bytes <= lines[rank].size());
     std::memcpy(line.data(), lines[rank].data() + at, line_bytes);
+    const auto flag = static_cast<int>(line.back());
     ImageLogits image{taken_, {}, {}, {}};
-    if (line.back() != kSound) {
-      std::string& message = line.back() == kNoted ? image.note : image.error;
+    if (flag != kSound) {
+      std::string& message = flag == kNoted ? image.note : image.error;
       const size_t line_end = messages[rank].find('\n', read[rank]);
       message = messages[rank].substr(read[rank], line_end - read[rank]);
       read[rank] = line_end + 1;
     }
-    if (line.back() != kDamaged) {
+    if (flag != kDamaged) {
       image.logits = std::span(line).first(findings_);
       for (const double logit : image.logits)
         if (!std::isfinite(logit)) ++not_finite_;

@@ -18,6 +18,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/table_text.hpp"
 
 namespace chexnet {
@@ -259,8 +260,8 @@ size_t check_leaks(const Manifest& manifest, const Splits& splits,
       [](uint32_t, uint32_t) { return true; });
   if (!leaked.empty() && !allowed)
     throw DataError(
-        "[split] " + std::to_string(leaked.size()) +
-        " patients are in two splits, e.g. that of " + leaked.begin()->second +
+        "[split] " + counted(static_cast<int64_t>(leaked.size()), "patient") +
+        " in two splits, e.g. that of " + leaked.begin()->second +
         ": scores would be too good. Hint: split by patient, or accept it with "
         "data.allow_patient_leak=true");
   return leaked.size();

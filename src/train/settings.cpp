@@ -22,7 +22,8 @@ namespace chexnet {
 namespace {
 
 std::string length_text(const TrainConfig& train) {
-  return number_text(train.epochs) + " epochs" +
+  return number_text(train.epochs) +
+         (train.epochs == 1 ? " epoch" : " epochs") +
          (train.max_steps > 0 ? ", at most " + counted(train.max_steps, "step")
                               : "");
 }

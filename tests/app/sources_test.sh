@@ -65,7 +65,7 @@ head -n 131 "$table" >"$scratch/train.csv"
 tables=(--set "data.manifest.path=[$scratch/train.csv,$scratch/valid.csv]")
 last=$(tail -n 1 "$scratch/train.csv" | cut -d, -f4)
 sed -i "2s/^\([^,]*,[^,]*,[^,]*\),[^,]*/\1,$last/" "$scratch/valid.csv"
-refused 3 "patients are in two splits, e.g. that of $scratch/train.csv:" train "$small" "${T[@]}" "${tables[@]}" --out "$scratch/no" --set data.manifest.split=[train,test]
+refused 3 " in two splits, e.g. that of $scratch/train.csv:" train "$small" "${T[@]}" "${tables[@]}" --out "$scratch/no" --set data.manifest.split=[train,test]
 refused 2 "data.manifest.split: 1 values for 2 tables" train "$small" "${T[@]}" "${tables[@]}" --out "$scratch/no" --set data.manifest.split=[train]
 refused 2 "data.fold: there is no fold 4 among data.folds=4" train "$small" "${T[@]}" --out "$scratch/no" --set data.folds=4 --set data.fold=4
 for fold in 0 1 2; do

@@ -207,7 +207,7 @@ TEST_CASE("patients stay on one side of every cut") {
   config.train_list = folder.write("train.txt", "i0\ni1");
   config.test_list = folder.write("test.txt", "i2\r\ni9\n");
   const auto leak = error_of<DataError>([&] { make_splits(m, config); });
-  CHECK(leak.find("1 patients are in two splits, e.g. that of row ") !=
+  CHECK(leak.find("1 patient in two splits, e.g. that of row ") !=
         std::string::npos);
   config.val_fraction = 0;
   config.allow_patient_leak = true;

@@ -253,7 +253,7 @@ TEST_CASE("tables may be splits, and share no patient") {
   folder.write("valid.csv", kStart + "A\nd,q,,,,1\n");
   m = read_manifest(config);
   CHECK(holds(error_of<DataError>([&] { make_splits(m, config); }),
-              "1 patients are in two splits, e.g. that of " + a +
+              "1 patient in two splits, e.g. that of " + a +
                   ":3 in train and " + b + ":2 in test"));
 }
 

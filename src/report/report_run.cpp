@@ -14,6 +14,27 @@ std::string drawing(const Plot& plot, const std::string& caption) {
   return svg.empty() ? "" : html_figure(svg, caption);
 }
 
+// The command, or why none does.
+std::string how_to_repeat(const Json& results) {
+  HtmlTable changes("What resumes changed",
+                    {"#from step", "what", "before", "after"});
+  bool changed = false;
+  for (const auto& change : member(results, "resume_changes")) {
+    changes.add({count_text(change, "step"), text(change, "what"),
+                 text(change, "before"), text(change, "after")});
+    changed = true;
+  }
+  if (changed)
+    return html_paragraph(
+               "No command repeats this run to the last bit: it was resumed "
+               "under other conditions.") +
+           changes.html();
+  const std::string command = text(results, "command");
+  if (command.empty()) return "";
+  return html_paragraph("This repeats the run:") + "<pre>" +
+         xml_escaped(command) + "</pre>\n";
+}
+
 }  // namespace
 
 std::string training_section(const std::filesystem::path& folder) {
@@ -106,15 +127,10 @@ std::string settings_section(const Json& results) {
         row[1].is_string())
       table.add({row[0].get<std::string>(), row[1].get<std::string>()});
   const Json& model = member(results, "model");
-  const std::string command = text(results, "command");
-  const std::string repeat =
-      command.empty() ? ""
-                      : html_paragraph("This repeats the run:") + "<pre>" +
-                            xml_escaped(command) + "</pre>\n";
   return html_paragraph("Scored were the " + text(model, "scored") +
                         " weights, of step " +
                         count_text(model, "scored_step") + ".") +
-         repeat + table.html();
+         how_to_repeat(results) + table.html();
 }
 
 }  // namespace chexnet

@@ -49,6 +49,12 @@ void write_results(const std::filesystem::path& folder, const RunFacts& facts,
                  {"scored_step", facts.scored_step}}}};
   for (const auto& row : facts.settings)
     json["settings"].push_back({row.first, row.second});
+  json["resume_changes"] = Json::array();
+  for (const auto& change : facts.changes)
+    json["resume_changes"].push_back({{"step", change.step},
+                                      {"what", change.what},
+                                      {"before", change.before},
+                                      {"after", change.after}});
   json["evaluations"] = Json::object();
   for (const auto& result : results)
     json["evaluations"][result.split] = scores_json(result);

@@ -50,6 +50,23 @@ UnloggedSteps unlogged_of(const nlohmann::json& json) {
   return steps;
 }
 
+nlohmann::json json_of(const std::vector<ResumeChange>& changes) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const auto& c : changes)
+    json.push_back({{"step", c.step},
+                    {"what", c.what},
+                    {"before", c.before},
+                    {"after", c.after}});
+  return json;
+}
+std::vector<ResumeChange> changes_of(const nlohmann::json& json) {
+  std::vector<ResumeChange> changes;
+  for (const auto& c : json)
+    changes.push_back(
+        {count(c.at("step")), c.at("what"), c.at("before"), c.at("after")});
+  return changes;
+}
+
 constexpr int kFormat = 4;
 
 }  // namespace
@@ -93,6 +110,7 @@ std::string TrainState::to_json() const {
         {"accumulate", order.accumulate}}},
       {"looked_at", looked_at},
       {"origin", origin},
+      {"changes", json_of(changes)},
       {"config", config}};
   return json_text(json, 1);
 }
@@ -135,6 +153,7 @@ TrainState TrainState::from_json(const std::string& text,
                order.contains("accumulate") ? count(order["accumulate"]) : 0};
     s.looked_at = json.value("looked_at", "");
     s.origin = json.at("origin");
+    if (json.contains("changes")) s.changes = changes_of(json["changes"]);
     s.config = json.at("config");
     return s;
   } catch (const CheckpointError&) {

@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "chexnet/config/load.hpp"
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
@@ -29,6 +30,23 @@ namespace {
 
 std::string epochs_text(double epochs) {
   return fixed(epochs, epochs == std::floor(epochs) ? 0 : 2);
+}
+
+// Keys that a resume may change and that decide what is learned, or which
+// checkpoint is the best. What validation is scored on, and how sums are
+// ordered, is compared as such.
+constexpr const char* kDeciding[] = {
+    "train.epochs", "train.max_steps", "train.early_stop_epochs",
+    "train.deterministic", "eval.every_epochs"};
+
+void note_changed_keys(TrainState& state, const Config& before,
+                       const Config& now) {
+  for (const char* key : kDeciding) {
+    const ConfigOption& option = *find_option(key);
+    const std::string was = option_text(option, before);
+    const std::string is = option_text(option, now);
+    if (was != is) state.changes.push_back({state.step, key, was, is});
+  }
 }
 
 void warn_of_another_schedule(const Config& config, double before) {
@@ -56,6 +74,10 @@ void check_validation(TrainState& state, const std::string& now,
       "(images, labels, "
       "eval.findings or checkpoint.best): best checkpoint, plateau and early "
       "stop start afresh");
+  constexpr size_t kShort = 12;
+  state.changes.push_back({state.step, "SHA-256 of the validation split",
+                           state.validation_sha256.substr(0, kShort),
+                           now.substr(0, kShort)});
   state.forget_validation();
   state.validation_sha256 = now;
   if (dataset.splits.val.rows.empty()) state.evaluation_due = false;
@@ -72,6 +94,9 @@ void follow_best(TrainState& state, CheckpointStore& store) {
   log_warning("[resume] the best checkpoint, of step " +
               std::to_string(state.best_step) +
               ", is gone or damaged: the best of what follows takes its place");
+  state.changes.push_back({state.step, "best checkpoint",
+                           "of step " + std::to_string(state.best_step),
+                           "gone or damaged"});
   state.forget_validation();
 }
 
@@ -141,6 +166,7 @@ TrainState start_state(const Config& config, RunFolder& folder,
       const Config before = load_config_text(place, state.config, {});
       // Of another run: config.yaml is beside it, and has no checksum.
       refuse_another_config(before, config, place, "checkpoint");
+      note_changed_keys(state, before, config);
       warn_of_another_schedule(config, before.train.epochs);
       check_validation(state, scored_now, dataset);
       follow_best(state, folder.store());
@@ -157,7 +183,9 @@ void set_summation_order(TrainState& state, const TrainingContext& run,
   const bool first_rank = run.comm.rank() == 0;
   const auto changed = [&](const char* what, const std::string& was,
                            const std::string& is) {
-    if (was != is && first_rank)
+    if (was == is) return;
+    state.changes.push_back({state.step, what, was, is});
+    if (first_rank)
       log_warning("[resume] " + std::string(what) + " changed from " + was +
                   " to " + is +
                   ": the run goes on, but sums round differently, so weights "

@@ -80,6 +80,7 @@ void finish_run(const TrainingLoop::Parts& parts, TrainState state,
   RunFacts facts = run_facts(parts, settings);
   facts.scored = finals.best ? "best" : "last";
   facts.scored_step = finals.step;
+  facts.changes = state.changes;
   write_results(folder, facts, finals.splits);
   write_report(folder);
   TensorBoardLog& tensorboard = parts.metrics->tensorboard();

@@ -51,6 +51,11 @@ ln -sfn nowhere "$run/checkpoints/best"
 check "more steps go on" train "${weights[@]}" --set train.epochs=5
 check "another length of the cosine is said" says "train.epochs changed from 100 to 5 under train.schedule=cosine"
 check "the report says where the weights came from" grep -q "weights from .*start.safetensors, sha256 .*; resumed from checkpoint step-00000002" "$run/report.html"
+check "no command is said to repeat a run that a resume changed" eval '! grep -q "This repeats the run" "$run/report.html"'
+check "results and checkpoint name the changes" python3 -c '
+import json, sys
+for changes in (json.load(open(sys.argv[1]))["resume_changes"], json.load(open(sys.argv[2]))["changes"]):
+    assert {"step": 2, "what": "train.epochs", "before": "100", "after": "5"} in changes, changes' "$run/results.json" "$run/checkpoints/last/state.json"
 best=$(python3 -c 'import json,sys; print("step-%08d" % json.load(open(sys.argv[1]))["best_step"])' "$run/checkpoints/last/state.json")
 check "best is what the state says" [ "$(readlink "$run/checkpoints/best")" = "$best" ]
 check "one line for each final score" [ "$(events final)" = 1 ]

@@ -100,14 +100,18 @@ void add_places(const Json& json, const std::string& at,
 
 }  // namespace
 
-TEST_CASE("the report says what is separated, how surely, and what it is not") {
+TEST_CASE(
+    "the report says what is separated, by which interval, and what it is "
+    "not") {
   const FinishedRun run;
   const std::string html = report_html(run.folder.path(), {});
   for (const char* part :
        {"a &amp; b", "Not a medical device", "DenseNet-121",
         "Trained on 500 X-rays of 300 patients, tested on 140 X-rays of 70 "
         "patients. No patient is in both.",
-        "10,000 resamples", "Well (AUROC surely above 0.8): Mass.",
+        "10,000 resamples",
+        "Well (95 % interval above 0.8 on these images, each finding taken "
+        "alone): Mass.",
         "Not shown to be better than a coin: Pleural Thickening.",
         "Too few to judge, under ten images with it, or under five patients "
         "with it or without: Hernia.",
@@ -121,6 +125,20 @@ TEST_CASE("the report says what is separated, how surely, and what it is not") {
   CHECK_FALSE(has(html, "<script"));
   CHECK_FALSE(has(html, "href=\"http"));
   CHECK_FALSE(has(html, "src="));
+}
+
+TEST_CASE("a command repeats the run only where no resume changed it") {
+  const FinishedRun run;
+  const std::string repeats = "This repeats the run:</p>";
+  CHECK(has(report_html(run.folder.path(), {}), repeats));
+  RunFacts facts = facts_of("changed");
+  facts.changes = {{7, "train.epochs", "100", "5"}};
+  write_results(run.folder.path(), facts, {});
+  const std::string html = report_html(run.folder.path(), {});
+  CHECK_FALSE(has(html, repeats));
+  CHECK_FALSE(has(html, facts.command));
+  CHECK(has(html, "No command repeats this run to the last bit"));
+  CHECK(has(html, "<td>train.epochs</td>"));
 }
 
 TEST_CASE("no text of a run becomes markup of its report") {
@@ -216,7 +234,7 @@ TEST_CASE("what is passed on names no place and nobody") {
       report_html(run.folder.path(), {.for_sharing = true});
   CHECK_FALSE(has(html, "secret"));
   CHECK_FALSE(has(html, run.folder.path().string()));
-  CHECK(has(html, "Well (AUROC surely above 0.8)"));
+  CHECK(has(html, "Well (95 % interval above 0.8"));
 }
 
 TEST_CASE("a page says which records it lacks, and why") {

@@ -23,6 +23,7 @@ TEST_CASE("the state of a run survives JSON") {
   s.epochs_without_best = 3;
   s.validation_sha256 = std::string(64, 'a');
   s.evaluation_due = true;
+  s.changes = {{3, "train.epochs", "5", "100"}};
   s.origin = "from B\xe9.safetensors";  // not UTF-8
   const TrainState t = TrainState::from_json(s.to_json(), "x");
   CHECK((t.step == 7 && t.position == 224 && t.plateau.best == s.plateau.best &&
@@ -34,6 +35,9 @@ TEST_CASE("the state of a run survives JSON") {
   CHECK((t.unlogged.steps == 3 && t.unlogged.skipped == 1 &&
          t.unlogged.labeled == 40 && t.unlogged.gradient_norm == 0.25 &&
          t.unlogged.loss == s.unlogged.loss));
+  REQUIRE(t.changes.size() == 1);
+  CHECK((t.changes[0].step == 3 && t.changes[0].what == "train.epochs" &&
+         t.changes[0].before == "5" && t.changes[0].after == "100"));
   CHECK(t.origin == "from B\xef\xbf\xbd.safetensors");
   CHECK(std::isnan(TrainState::from_json(TrainState{}.to_json(), "x").best));
   CHECK(std::isinf(

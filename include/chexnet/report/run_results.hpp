@@ -12,6 +12,7 @@
 
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/report/resume_change.hpp"
 #include "chexnet/report/scores_output.hpp"
 
 namespace chexnet {
@@ -25,7 +26,8 @@ struct SplitFacts {
 };
 
 struct RunFacts {
-  std::string name, command;  // command: what repeats the run
+  std::string name, command;  // command: what repeats the run without changes
+  std::vector<ResumeChange> changes;
   std::string table, table_sha256;
   std::string release;  // of the labels, as far as counts tell
   std::vector<SplitFacts> splits;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/report/resume_change.hpp"
 #include "chexnet/run/loss_scale.hpp"
 #include "chexnet/run/schedule.hpp"
 
@@ -50,6 +51,7 @@ struct TrainState {
   std::string looked_at;  // splits decoded before training, so not again
                           // (split_check.hpp)
   std::string config;     // resolved YAML
+  std::vector<ResumeChange> changes;  // of all resumes so far
 
   // Best checkpoint, plateau and early stop start afresh; a rate that was
   // lowered stays so.

@@ -105,7 +105,7 @@ int run(const Options& options) {
 
 void add_report(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "report", "one HTML page of a run: what it separates, how surely, how");
+      "report", "one HTML page of a run: what it separates, with intervals");
   auto options = std::make_shared<Options>();
   command->add_option("runs", options->runs, "run folder")->required();
   auto* compare = command->add_flag(

@@ -121,8 +121,7 @@ std::string model_card(const std::filesystem::path& folder) {
          " split: mean AUROC " +
          with_interval(number(evaluation, "mean_auroc"),
                        interval(evaluation, "mean_auroc_interval")) +
-         "; surely: by the lower end of the 95 % interval.\n\n" +
-         bullets(sentences_of(verdicts_of(evaluation))) +
+         ".\n\n" + bullets(sentences_of(verdicts_of(evaluation))) +
          "\n## Not to be used for\n\n" +
          bullets(limits_of_use(results, split)) + "\n## Figures\n\n" +
          figures_table(evaluation) + points_table(evaluation) +

@@ -157,7 +157,7 @@ std::string forest_of(const Json& evaluation) {
                      "AUROC: how often, of one X-ray with the finding and one "
                      "without, the former scores higher; a coin has 0.5. " +
                          drawn_from(evaluation) +
-                         "; surely: by their lower ends. Hollow: fewer than "
+                         ", of each finding taken alone. Hollow: fewer than "
                          "ten positives." +
                          (lacks_interval ? kNoInterval : ""));
 }

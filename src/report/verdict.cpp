@@ -8,6 +8,7 @@ namespace chexnet {
 // if this sample was a lucky one.
 Verdicts verdicts_of(const Json& evaluation) {
   constexpr double kWell = 0.8, kFairly = 0.7, kChance = 0.5;
+  constexpr double kManyPositives = 30;
   Verdicts verdicts;
   for (const auto& [name, figures] : member(evaluation, "findings").items()) {
     const auto value = number(figures, "auroc");
@@ -17,8 +18,12 @@ Verdicts verdicts_of(const Json& evaluation) {
     if (!range && value == 0.0) range = Interval{0, 0};
     const bool few =
         is_true(figures, "few_positives") || is_true(figures, "few_patients");
+    const bool small =
+        number(figures, "positives").value_or(0) < kManyPositives;
     if (few || (!range && !flawless))
       verdicts.too_few.push_back(shown(name));
+    else if (small && (flawless || range->low > kChance))
+      verdicts.small.push_back(shown(name));
     else if (flawless)
       verdicts.flawless.push_back(shown(name));
     else if (range->low >= kWell)
@@ -42,15 +47,22 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
     if (!names.empty())
       sentences.push_back(std::string(what) + ": " + listed(names) + ".");
   };
-  add("Without an error in these images (AUROC 1, so no interval says how "
-      "surely)",
+  add("Without an error in these images (AUROC 1, which has no interval)",
       verdicts.flawless);
-  add("Well (AUROC surely above 0.8)", verdicts.well);
-  add("Fairly (AUROC surely above 0.7)", verdicts.fairly);
-  add("Weakly (AUROC surely above 0.5)", verdicts.weakly);
+  add("Well (95 % interval above 0.8 on these images, each finding taken "
+      "alone)",
+      verdicts.well);
+  add("Fairly (95 % interval above 0.7 on these images, each finding taken "
+      "alone)",
+      verdicts.fairly);
+  add("Weakly (95 % interval above 0.5 on these images, each finding taken "
+      "alone)",
+      verdicts.weakly);
+  add("Better than a coin, with 10 to 29 positives, too few to say how well",
+      verdicts.small);
   add("Not shown to be better than a coin", verdicts.not_shown);
-  add("Surely worse than a coin (AUROC below 0.5), so something is wrong with "
-      "the labels or the network",
+  add("Worse than a coin on these images (AUROC below 0.5), so something may "
+      "be wrong with the labels or the network",
       verdicts.worse);
   add("Too few to judge, under ten images with it, or under five patients "
       "with it or without",

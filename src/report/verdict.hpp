@@ -11,8 +11,9 @@ namespace chexnet {
 
 // How far images with a finding are told from those without, judged by the
 // LOWER end of the 95 % interval of the AUROC, so that little data never looks
-// good. The steps 0.8 and 0.7 are those of Hosmer and Lemeshow (Applied
-// Logistic Regression, 2000), "excellent" and "acceptable".
+// good. Each interval is of its finding alone, not corrected for the choice
+// among all of them. The steps 0.8 and 0.7 are those of Hosmer and Lemeshow
+// (Applied Logistic Regression, 2000), "excellent" and "acceptable".
 struct Verdicts {
   // Names of findings; each is in one list.
   std::vector<std::string> well;       // at least 0.8
@@ -21,7 +22,10 @@ struct Verdicts {
   std::vector<std::string> not_shown;  // the interval holds 0.5
   std::vector<std::string> worse;      // all of it is below 0.5
   std::vector<std::string> flawless;   // AUROC 1, so resamples show no spread
-  std::vector<std::string> too_few;    // under ten positives or five patients
+  // Better than a coin, from under 30 positives: of such, the best is so by
+  // luck in part.
+  std::vector<std::string> small;
+  std::vector<std::string> too_few;  // under ten positives or five patients
 };
 // `evaluation`: of results.json.
 Verdicts verdicts_of(const Json& evaluation);

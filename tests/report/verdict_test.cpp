@@ -11,7 +11,7 @@ using namespace chexnet;
 namespace {
 
 Json figures_of(const Json& auroc, const Json& range) {
-  return {{"auroc", auroc}, {"auroc_interval", range}};
+  return {{"auroc", auroc}, {"auroc_interval", range}, {"positives", 30}};
 }
 
 // The first words of the sentence that names the one finding.
@@ -36,15 +36,40 @@ TEST_CASE("the lower end of the interval says how well a finding is told") {
   CHECK(verdict(0.5001, 0.6) == "Weakly ");
   CHECK(verdict(0.5, 0.9) == "Not shown to be better than a coin");
   CHECK(verdict(0.1, 0.5) == "Not shown to be better than a coin");
-  CHECK(verdict(0.1, 0.4999) == "Surely worse than a coin ");
-  CHECK(verdict(0.0, 0.01) == "Surely worse than a coin ");
+  CHECK(verdict(0.1, 0.4999) == "Worse than a coin on these images ");
+  CHECK(verdict(0.0, 0.01) == "Worse than a coin on these images ");
+}
+
+TEST_CASE(
+    "an interval is of its finding alone, and few positives do not lead") {
+  const auto figures = [](int positives, const Json& range) {
+    return Json{{"auroc", range.is_null() ? 1.0 : 0.9},
+                {"auroc_interval", range},
+                {"positives", positives}};
+  };
+  const auto sentences =
+      sentences_of(verdicts_of({{"findings",
+                                 {{"Edema", figures(29, {0.85, 0.95})},
+                                  {"Hernia", figures(10, nullptr)},
+                                  {"Mass", figures(30, {0.75, 0.95})},
+                                  {"Nodule", figures(10, {0.45, 0.9})}}}}));
+  CHECK(sentences ==
+        std::vector<std::string>{
+            "Fairly (95 % interval above 0.7 on these images, each finding "
+            "taken alone): Mass.",
+            "Better than a coin, with 10 to 29 positives, too few to say how "
+            "well: Edema, Hernia.",
+            "Not shown to be better than a coin: Nodule."});
+  for (const auto& sentence : sentences)
+    CHECK(sentence.find("urely") == std::string::npos);
 }
 
 TEST_CASE("without an interval the verdict says why there is none") {
   const Json none = nullptr;
   CHECK(verdict_of(figures_of(1.0, none)) ==
         "Without an error in these images ");
-  CHECK(verdict_of(figures_of(0.0, none)) == "Surely worse than a coin ");
+  CHECK(verdict_of(figures_of(0.0, none)) ==
+        "Worse than a coin on these images ");
   CHECK(verdict_of(figures_of(none, none)) == "Too few to judge");
   for (const char* few : {"few_positives", "few_patients"}) {
     Json figures = figures_of(1.0, none);

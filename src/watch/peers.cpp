@@ -47,16 +47,21 @@ std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers,
   assert(rank >= 0 && rank < static_cast<int>(peers.size()));
   const Peer& own = peers[static_cast<size_t>(rank)];
   std::set<std::string> ways;
+  bool shares_network = false;
   std::vector<std::string> ours = own.addresses;
   for (const auto& peer : peers) {
     if (peer.host == own.host) continue;
+    const auto only_theirs = without_own(peer.addresses, own.addresses);
+    if (only_theirs.empty() && !peer.addresses.empty()) shares_network = true;
     ours = without_own(ours, peer.addresses);
-    for (const auto& address : without_own(peer.addresses, own.addresses))
+    for (const auto& address : only_theirs)
       if (const auto way = address_towards(address)) ways.insert(*way);
   }
   std::erase_if(ours, [&](const std::string& address) {
     return !ways.contains(address);
   });
+  // Containers of one machine may have names of their own and one network.
+  if (shares_network) ours.emplace_back("127.0.0.1");
   return ours;
 }
 

@@ -28,7 +28,7 @@ refused 2 "is no place of a run: runs keep files of their own under the name log
 refused 2 "is no name of a bucket" "${P[@]}" --set data.images=["s3://evil.example#/x"]
 refused 3 "the listing never ends: it begins again and again" "${P[@]}" --set data.images=[s3://loop/x]
 refused 3 "the listing never ends: 101 pages without an object" "${P[@]}" --set data.images=[s3://empty/x]
-refused 3 "the answer is longer than the 67108864 bytes" "${P[@]}" --set data.images=[s3://huge/x]
+refused 3 "the answer is longer than the 8388608 bytes" "${P[@]}" --set data.images=[s3://huge/x]
 "$program" inspect "$small" --set data.images=[s3://names] --json 2>/dev/null >"$scratch/json"
 python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["not_in_table"] != ["""s3://names/O'"'"'Brien "1" & co.png"""])' "$scratch/json" || fail "a name with quotes is not read: $(cat "$scratch/json")"
 

@@ -102,11 +102,10 @@ class LaunchDeadline {
 
   double limit_s() const { return limit_s_; }
   // To be asked once a second.
-  bool is_over() {
+  bool is_over(bool ranks_are_here) {
     const double waited_s = deadline_.waited_s(now_s());
     // Rank 0 may have been placed elsewhere.
-    if (waits_ &&
-        (!ranks_below(getpid()).empty() || written_at(lock_) != locked_before_))
+    if (waits_ && (ranks_are_here || written_at(lock_) != locked_before_))
       waits_ = false;
     return waits_ && waited_s > limit_s_;
   }
@@ -130,11 +129,21 @@ class LaunchDeadline {
 // tells it, and nothing ends.
 class StoppedRanks {
  public:
-  explicit StoppedRanks(double timeout_s)
-      : timeout_s_(timeout_s), since_s_(now_s()), suspension_(since_s_) {}
+  // Without a launcher (SelfLaunch::alone) no process is known as a rank.
+  StoppedRanks(const SelfLaunch& launch, double timeout_s)
+      : looks_(!launch.alone),
+        timeout_s_(timeout_s),
+        since_s_(now_s()),
+        suspension_(since_s_) {}
 
-  // To be called once a second.
-  void look() {
+  // Whether ranks have been seen on this host. To be called once a second.
+  bool look() {
+    if (looks_) look_at_ranks();
+    return !ranks_.empty();
+  }
+
+ private:
+  void look_at_ranks() {
     const double now = now_s();
     since_s_ += suspension_.look(now);
     if (ranks_.empty()) ranks_ = ranks_below(getpid());
@@ -146,7 +155,6 @@ class StoppedRanks {
     }
   }
 
- private:
   void tell(double stopped_s) {
     ranks_ = ranks_below(getpid());  // some may have started since
     if (ranks_.empty() || !std::ranges::all_of(ranks_, is_stopped)) return;
@@ -159,6 +167,7 @@ class StoppedRanks {
                 "` lets them go on");
   }
 
+  bool looks_;
   double timeout_s_, since_s_;
   SuspensionMeter suspension_;
   std::vector<pid_t> ranks_;
@@ -265,10 +274,10 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
     double explained_s = 0;
     bool never_started = false;
     LaunchDeadline start(launch, task, timeout_s);
-    StoppedRanks stopped(timeout_s);
+    StoppedRanks stopped(launch, timeout_s);
     const auto overdue = [&] {
-      stopped.look();
-      if (start.is_over() && !never_started) {
+      const bool ranks_are_here = stopped.look();
+      if (start.is_over(ranks_are_here) && !never_started) {
         never_started = true;
         explain_stuck_launcher(run, task, launch, start.limit_s());
       }

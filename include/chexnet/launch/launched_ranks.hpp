@@ -11,10 +11,11 @@ namespace chexnet {
 
 // The processes below `ancestor` that were started as ranks.
 std::vector<pid_t> ranks_below(pid_t ancestor);
+// Whether there are any, and the job has no rank on another host
+// (ranks_share_host).
+bool has_all_ranks_below(pid_t ancestor);
 // Whether a signal (SIGSTOP) or a debugger has stopped it.
 bool is_stopped(pid_t process);
-// The same where the job has no rank on another host (ranks_share_host).
-bool has_all_ranks_below(pid_t ancestor);
 
 // The program of the MPI launcher that this process was started by, directly or
 // through others ("/opt/openmpi/bin/orted"); empty where none was.

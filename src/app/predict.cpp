@@ -18,7 +18,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/data/picture_note.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/run/config_agreement.hpp"
 #include "chexnet/run/eval_batch.hpp"

@@ -20,4 +20,10 @@ std::string_view first_bytes(std::string_view text, size_t most) {
   return text.substr(0, end);
 }
 
+std::string joined_notes(std::string_view a, std::string_view b) {
+  std::string all(a);
+  if (!a.empty() && !b.empty()) all += "; ";
+  return all.append(b);
+}
+
 }  // namespace chexnet

@@ -1,5 +1,6 @@
 #include "chexnet/data/picture_note.hpp"
 
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/image/picture_facts.hpp"
 
 namespace chexnet {
@@ -22,10 +23,6 @@ std::string note_of_size(const PictureFacts& facts, int side) {
 }
 
 }  // namespace
-
-std::string joined_notes(const std::string& a, const std::string& b) {
-  return a.empty() || b.empty() ? a + b : a + "; " + b;
-}
 
 std::string picture_note(const FetchedImage& fetched,
                          std::span<const uint8_t> input, int side) {

@@ -22,6 +22,7 @@
 #include "chest.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "decoding.hpp"
 #include "display.hpp"
 #include "memory_bound.hpp"
@@ -173,7 +174,7 @@ Head read_head(const std::string& path, const RadiographLimits& limits) {
   const WhatIsShown shown = what_is_shown(set);
   std::string note = shown.note;
   for (const auto& other : {shown.other_modality, shown.other_body_part})
-    if (!other.empty()) note = note.empty() ? other : note + "; " + other;
+    note = joined_notes(note, other);
   if (!limits.any_dicom && !shown.other_modality.empty())
     return {Skip::kNotXray, note};
   if (!limits.any_dicom && !shown.other_body_part.empty())

@@ -8,6 +8,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/parallel.hpp"
+#include "chexnet/core/text_parts.hpp"
 
 namespace chexnet {
 namespace {
@@ -36,7 +37,7 @@ Extent extent_of(const ImageIndex& index, uint32_t row) {
   if (!index.has(row)) return {};
   const ImageLocation& place = index.location(row);
   const Container& container = index.containers()[place.container];
-  if (container.path.starts_with("s3://")) return {};
+  if (is_s3(container.path)) return {};
   if (container.kind == ContainerKind::kFile)
     return {container.size, container.size};
   if (container.kind == ContainerKind::kTar)

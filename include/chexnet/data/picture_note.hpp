@@ -30,7 +30,4 @@ struct GrayRange {
 std::string picture_note(const FetchedImage& fetched,
                          std::span<const uint8_t> input, int side);
 
-// Two notes, either of which may be empty, as one.
-std::string joined_notes(const std::string& a, const std::string& b);
-
 }  // namespace chexnet

@@ -4,7 +4,18 @@ CHEXNET_BUILD=$(realpath -m "${CHEXNET_BUILD:-build/release}")
 program=${CHEXNET_PROGRAM:-$CHEXNET_BUILD/chexnet-train}
 source_folder=$PWD
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+export CHEXNET_SCRATCH=$scratch  # by which all that a test has started is known, whatever became of its parents
+at_end() { :; }  # a test's own last words
+clean_up() {
+  at_end
+  { # shellcheck disable=SC2046 # processes
+    kill -9 $(jobs -p) $(grep -lzFx "CHEXNET_SCRATCH=$scratch" /proc/[0-9]*/environ | cut -d / -f 3)
+    wait
+  } 2>/dev/null
+  rm -rf "$scratch"
+}
+trap clean_up EXIT
+export LC_ALL=C.UTF-8
 export XDG_CONFIG_HOME=$scratch/config  # keys of pseudonyms
 failures=0
 export OMPI_MCA_btl_base_warn_component_unused=0
@@ -12,8 +23,13 @@ export OMP_WAIT_POLICY=passive  # tests share cores: a thread of LibTorch that s
 root=(); [ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
 mpi() { local n=$1; shift; mpirun --map-by socket --oversubscribe "${root[@]}" -np "$n" "$program" "$@"; }
 
-# A phantom set that every test shares, drawn once for a build folder.
-phantom=${CHEXNET_PHANTOM:-$CHEXNET_BUILD/test-phantom}
+# What tests share is made once for a program, known by its size and time; what an older one made is removed.
+shared=$CHEXNET_BUILD/shared-by-tests/${program##*/}-$(stat -Lc %s-%Y "$program" 2>/dev/null)
+mkdir -p "${shared%/*}"
+if mkdir "$shared" 2>/dev/null; then
+  for older in "${shared%-*-*}"-[0-9]*; do [ "$older" = "$shared" ] || rm -rf "$older"; done
+fi
+phantom=${CHEXNET_PHANTOM:-$shared/phantom}
 if [ ! -e "$phantom" ]; then  # by its name at once: two tests may begin together
   "$program" phantom "$phantom.$$" --images 160 --size 64 2>/dev/null
   mv -T "$phantom.$$" "$phantom" 2>/dev/null || rm -rf "$phantom.$$"
@@ -60,13 +76,18 @@ refused() {  # refused CODE PART ARGUMENTS...: the program exits with CODE and s
   fi
 }
 weights() { echo "$1/checkpoints/last/model.safetensors"; }
-# await_step RUN STEP TRIES LOG...: until metrics.jsonl has the step, looking 20 times a second; CHEXNET_PATIENCE times as
-# often where programs are slow
-await_step() {
-  local run=$1 step=$2 tries=$(($3 * ${CHEXNET_PATIENCE:-1})); shift 3
-  for _ in $(seq "$tries"); do grep -q "\"step\":$step," "$run/metrics.jsonl" 2>/dev/null && return; sleep 0.05; done
-  echo "FAILED: $run never reached step $step"; cat "$@"; exit 1
+# await TEXT COMMAND...: looks 20 times a second until the command succeeds, for two minutes (CHEXNET_PATIENCE times as long where
+# programs are slow). A wait in vain ends the test: what comes after it would mislead. Shows the end of the files in await_logs.
+await() {
+  local text=$1 end=$((SECONDS + 120 * ${CHEXNET_PATIENCE:-1})); shift
+  until "$@" >/dev/null 2>&1; do
+    if [ $SECONDS -ge $end ]; then echo "FAILED: waited in vain: $text"; tail -n 20 "${await_logs[@]}"; exit 1; fi
+    sleep 0.05
+  done
 }
+await_logs=(/dev/null)
+has_line() { grep -q -- "$2" "$1/metrics.jsonl"; }                                      # has_line RUN TEXT
+await_step() { await_logs=("${@:3}"); await "$1 reaches step $2" has_line "$1" "\"step\":$2,"; }  # await_step RUN STEP LOG...
 rank_processes() {  # rank_processes RUN: those of its processes that mpirun started
   local process
   for process in $(pgrep -f -- "--out $1"); do

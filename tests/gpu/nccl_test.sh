@@ -35,9 +35,9 @@ check "no kernel of ours was found wrong" bash -c "! grep -h \"LibTorch's\" '$sc
 exact=(--set train.precision=fp32 --set train.deterministic=true --set train.max_steps=8 --set train.verify_every=1
        --set checkpoint.every_steps=3)
 check "a run without a stop" train whole "${exact[@]}"
-await() { await_step "$scratch/$1" 4 1200 "$scratch/log-$1"; }
+reaches_4() { await_step "$scratch/$1" 4 "$scratch/log-$1"; }
 train killed "${exact[@]}" & job=$!
-await killed
+reaches_4 killed
 kill -9 "$(rank_processes "$scratch/killed" | tail -n 1)"
 wait $job; rc=$?
 check "a killed rank ends the run (exit $rc)" [ $rc -ne 0 ]
@@ -47,7 +47,7 @@ check "its resume" train killed "${exact[@]}" --resume auto
 ends_alike "kill -9 and resume" "$scratch/whole" "$scratch/killed"
 
 train frozen "${exact[@]}" --set train.max_steps=100000 --set launch.timeout_s=8 & job=$!
-await frozen
+reaches_4 frozen
 frozen=$(rank_processes "$scratch/frozen" | tail -n 1)
 kill -STOP "$frozen"
 wait $job; rc=$?
@@ -60,7 +60,7 @@ check "all-reduce of growing size" ranks bench allreduce --json
 check "a step with communication" ranks bench step --device cuda --batch 16 --resident --steps 3 --json
 
 train stopped "${exact[@]}" & job=$!
-await stopped
+reaches_4 stopped
 pkill -USR1 -f -- "(mpirun|prterun) .*--out $scratch/stopped"
 wait $job; rc=$?
 check "SIGUSR1 ends with 75 (exit $rc)" [ $rc = 75 ]

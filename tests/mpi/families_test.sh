@@ -53,7 +53,7 @@ if [ -n "${folder[MPICH]:-}" ]; then
 
   run=$scratch/stopped
   "$program" train "$small" "${exact[@]}" --ranks 2 --set train.max_steps=1000000 --set launch.timeout_s=60 --out "$run" >"$run.log" 2>&1 & job=$!
-  await_step "$run" 2 900 "$run.log"
+  await_step "$run" 2 "$run.log"
   kill -USR1 $job; wait $job; rc=$?
   check "USR1 under MPICH: a checkpoint and 75 (exit $rc)" [ $rc = 75 ]
   check "no process is left" no_process "$run"
@@ -61,7 +61,7 @@ if [ -n "${folder[MPICH]:-}" ]; then
   # Hydra kills the other rank at once when one is killed; the code is ours, not Hydra's (9, the signal's).
   run=$scratch/killed
   "$program" train "$small" "${exact[@]}" --ranks 2 --set train.max_steps=1000000 --set launch.timeout_s=20 --out "$run" >"$run.log" 2>&1 & job=$!
-  await_step "$run" 4 900 "$run.log"
+  await_step "$run" 4 "$run.log"
   for process in $(pgrep -f -- "--out $run"); do
     if grep -qz '^PMI_RANK=1$' "/proc/$process/environ" 2>/dev/null; then kill -9 "$process"; fi
   done

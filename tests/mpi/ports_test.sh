@@ -45,14 +45,14 @@ for mpi in "$(dirname "$(command -v mpirun || echo /none/mpirun)")" "$(place_of 
   as_root=("${root[@]}"); [[ $name == *"Open MPI"* ]] || as_root=()
   checked=$((checked + 1)) run=$scratch/own-$checked
   "$program" train "$small" "${quick[@]}" --ranks 2 --out "$run" >"$run.log" 2>&1 & job=$!
-  await_step "$run" 2 900 "$run.log"
+  await_step "$run" 2 "$run.log"
   check "$name: its ranks open no port" none ranks "$run"
   check "$name: mpirun's ports are reached from this host alone" soon none open "$run"
   mapfile -t ports < <(python3 "$scratch/ports.py" list "$run" | cut -d' ' -f1)
   python3 "$scratch/stranger.py" "${ports[@]}" >"$run.stranger" & stranger=$!
   soon test -s "$run.stranger"
   step=$(last_step "$run")
-  await_step "$run" $((step + 20)) 900 "$run.log"
+  await_step "$run" $((step + 20)) "$run.log"
   check "$name: a byte to each of its ${#ports[@]} ports ($(cat "$run.stranger") took it) does not halt training" kill -0 $job
   kill $stranger
   kill -USR1 $job; wait $job; rc=$?
@@ -60,7 +60,7 @@ for mpi in "$(dirname "$(command -v mpirun || echo /none/mpirun)")" "$(place_of 
 
   run=$scratch/plain-$checked
   mpirun "${as_root[@]}" -np 2 "$program" train "$small" "${quick[@]}" --out "$run" >"$run.log" 2>&1 & job=$!
-  await_step "$run" 2 900 "$run.log"
+  await_step "$run" 2 "$run.log"
   check "$name: nor do ranks of a plain mpirun" none ranks "$run"
   touch "$run/STOP"; wait $job; rc=$?
   check "$name: which ends (exit $rc)" [ $rc = 75 ]

@@ -3,7 +3,7 @@
 # between two starts is a stop. A host file with one other host is used.
 source tests/lib.sh
 quick=(--ranks 2 --set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set launch.timeout_s=20 --set launch.restarts=3)
-wait_for_step() { await_step "$1" "$2" 1200 "$1.log"; }
+wait_for_step() { await_step "$1" "$2" "$1.log"; }
 pid_of_rank() {  # RUN RANK
   python3 -c "
 import os

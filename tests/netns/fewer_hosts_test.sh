@@ -11,7 +11,7 @@ in_job=()  # variables of a batch system
 lose() {  # lose RUN "COMMAND" ARGUMENTS...: a run from node1, in which COMMAND takes a host away behind step 6; its exit code
   local run=$1 command=$2; shift 2
   on node1 env "${in_job[@]}" "$program" train "$small" "${settings[@]}" "${restarted[@]}" --out "$run" "$@" >"$run.log" 2>&1 & local job=$!
-  await_step "$run" 6 1200 "$run.log"
+  await_step "$run" 6 "$run.log"
   eval "$command"
   wait $job; rc=$?
 }

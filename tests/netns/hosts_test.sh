@@ -57,7 +57,7 @@ check "and is submitted again with its counter" grep -q -- "-l select=2:ncpus=2:
 
 # Failures. T = 5 s; a post-mortem comes, and nothing may run on.
 endless=("${quick[@]}" --set train.batch=12 "${agent[@]}" --set train.max_steps=1000000 --set checkpoint.every_steps=4 --set launch.timeout_s=5 --hostfile three)
-wait_for_step() { await_step "$1" "$2" 900 "$1.log"; }
+wait_for_step() { await_step "$1" "$2" "$1.log"; }
 daemons() { local host; for host in "$NETNS_DIR"/node*.pid; do pgrep -a --ns "$(cat "$host")" --nslist net -x orted; done 2>/dev/null; }
 no_process() {  # on these hosts, whatever others do on this machine
   for _ in $(seq 80); do [ -n "$(pgrep -f -- "--out $1"; daemons)" ] || return 0; sleep 0.1; done

@@ -11,7 +11,7 @@ wait_for_end() { for _ in $(seq 900); do [ -z "$(flux jobs -n -o '{id.dec}')" ] 
 "$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }
 
 submit --time 10 --name signaled --out signaled >signaled.id || exit 1
-await_step signaled 8 1800 ./*.out
+await_step signaled 8 ./*.out
 flux job kill --signal=USR1 "$(cat signaled.id)"
 wait_for_end
 check "the signaled job was submitted again with 75" grep -q "exit 75 at checkpoint .*: submitted again, 1 of 20" signaled-*.out
@@ -32,7 +32,7 @@ wait_for_end
 check "and both are finished" [ "$("$program" status sweep | grep -c ' finished ')" = 2 ]
 
 submit --time 10 --name canceled --out canceled --set train.max_steps=1000000 >canceled.id || exit 1
-await_step canceled 8 1800 ./*.out
+await_step canceled 8 ./*.out
 flux cancel "$(cat canceled.id)"
 wait_for_end
 check "a canceled job is not submitted again" [ "$(find . -name 'canceled-*.out' | wc -l)" = 1 ]

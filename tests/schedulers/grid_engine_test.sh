@@ -26,7 +26,7 @@ submit() {  # submit NAME PE LIMIT OPTIONS...: prints the job's number
 "$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }
 
 job=$(submit again smp 0:10:00) || exit 1
-await_step again 8 3600 again.out
+await_step again 8 again.out
 pkill -USR1 -o -f -- "--out again --resume" # the parent of the ranks, in the job's process group
 wait_for_end
 check "the run knows its job and the time left" bash -c "grep -q '\"job\":\"$job\"' again/metrics.jsonl && grep -q job_seconds_left again/metrics.jsonl"
@@ -40,7 +40,7 @@ on node1 qdel "$(cat limit.id)" >/dev/null
 wait_for_end
 
 submit deleted mpi 0:10:00 --set train.max_steps=1000000 >deleted.id || exit 1
-await_step deleted 8 3600 deleted.out
+await_step deleted 8 deleted.out
 on node1 qdel "$(cat deleted.id)" >/dev/null
 wait_for_end
 check "ranks ran on the hosts of the host file" grep -q -- '--host node[12]:1,node[12]:1 ' deleted.out

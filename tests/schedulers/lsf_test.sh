@@ -14,7 +14,7 @@ ends() { cat "$LSF_DIR/$1.ends"; }
 "$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }
 
 job=$(submit --time 2:00:00 --name signaled --out 'a run') || exit 1
-await_step 'a run' 8 1800 ./*.out
+await_step 'a run' 8 ./*.out
 bkill -s USR1 "$job"
 wait_for_end "$job"
 check "the job asked for another start with 99, and ended with 0" [ "$(ends "$job" | tr '\n' ',')" = "0 99 1,0 0 2," ]
@@ -36,7 +36,7 @@ wait_for_end "$job"
 check "the job stopped itself in time" grep -q '"event":"stop".*left of the job' margin/metrics.jsonl
 
 job=$(submit --time 2:00:00 --name canceled --out canceled --set train.max_steps=1000000) || exit 1
-await_step canceled 8 1800 ./*.out
+await_step canceled 8 ./*.out
 bkill "$job"
 wait_for_end "$job"
 check "a canceled job is not started again" [ "$(ends "$job" | wc -l)" = 1 ]

@@ -11,7 +11,7 @@ trap '"$cluster/slurm_down.sh" -d "$scratch/slurm"; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
 submit() { "$program" submit --slurm "$small" "${quick[@]}" --ranks-per-node 2 "$@"; }
-wait_for_step() { await_step "$1" "$2" 900 ./*.out; }
+wait_for_step() { await_step "$1" "$2" ./*.out; }
 wait_for_end() { for _ in $(seq 900); do [ -z "$(timeout 10 squeue -h -o %i)" ] && return; sleep 0.1; done; echo "FAILED: jobs do not end"; timeout 10 squeue; cat ./*.out; exit 1; }
 same() { ends_alike "$1" whole "$2"; }
 "$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }

@@ -70,6 +70,7 @@ shared_run() { made_once "$shared/run-$1" train_shared "$1" && cp -r "$shared/ru
 forked=
 fork_starts() {
   local tool=$shared/forked_starts at=$scratch/starts
+  forked=$program  # where nothing can be preloaded
   made_once "$tool" cc -O1 "$source_folder/tests/support/forked_starts.c" -o &&
     made_once "$tool.so" cc -O1 -shared -fPIC -DSERVER "$source_folder/tests/support/forked_starts.c" -ldl -o || return
   LD_PRELOAD=$tool.so "$program" "$at" </dev/null >"$scratch/starts.log" 2>&1 & disown

@@ -1,5 +1,6 @@
-// Preloaded: each read of a file whose name ends with SLOW_NAME takes SLOW_MS longer, on rank SLOW_RANK
-// where that is set.
+// Preloaded: each read of a file whose name ends with SLOW_NAME, and each
+// rename to such a name, takes SLOW_MS longer; on rank SLOW_RANK alone where
+// that is set, and only while SLOW_WHILE is there where that is.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -7,29 +8,44 @@
 #include <string.h>
 #include <unistd.h>
 
-static void wait_for(int fd) {
+static void wait_for(const char* path) {
   const char *name = getenv("SLOW_NAME"), *ms = getenv("SLOW_MS");
   if (!name || !ms) return;
+  const size_t length = strlen(path), end = strlen(name);
+  if (length < end || strcmp(path + length - end, name) != 0) return;
   const char *slow_rank = getenv("SLOW_RANK"), *rank = getenv("OMPI_COMM_WORLD_RANK");
   if (slow_rank && (!rank || strcmp(rank, slow_rank) != 0)) return;
+  const char* slow_while = getenv("SLOW_WHILE");
+  if (slow_while && access(slow_while, F_OK) != 0) return;
+  usleep(1000 * (unsigned)atoi(ms));
+}
+
+static void wait_for_open(int fd) {
   char link[64], path[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   const ssize_t length = readlink(link, path, sizeof path - 1);
-  if (length < (ssize_t)strlen(name)) return;
+  if (length < 0) return;
   path[length] = 0;
-  if (strcmp(path + length - strlen(name), name) == 0) usleep(1000 * (unsigned)atoi(ms));
+  wait_for(path);
 }
 
 ssize_t pread64(int fd, void* into, size_t count, off64_t offset) {
   static ssize_t (*real)(int, void*, size_t, off64_t);
   if (!real) real = dlsym(RTLD_NEXT, "pread64");
-  wait_for(fd);
+  wait_for_open(fd);
   return real(fd, into, count, offset);
 }
 
 ssize_t pread(int fd, void* into, size_t count, off_t offset) {
   static ssize_t (*real)(int, void*, size_t, off_t);
   if (!real) real = dlsym(RTLD_NEXT, "pread");
-  wait_for(fd);
+  wait_for_open(fd);
   return real(fd, into, count, offset);
+}
+
+int rename(const char* from, const char* to) {
+  static int (*real)(const char*, const char*);
+  if (!real) real = dlsym(RTLD_NEXT, "rename");
+  wait_for(to);
+  return real(from, to);
 }

@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "chexnet/comm/timeouts.hpp"
-#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
@@ -125,12 +124,12 @@ class SharedWork {
   bool wait_a_little() {
     std::unique_lock lock(job_->mutex);
     if (stuck_) return false;
-    const double begin = now_s();
+    const double begin = options_.clock();
     SuspensionMeter suspension(begin);
     const std::chrono::duration<double> pause(meet_every_s_);
     if (job_->ended.wait_for(lock, pause, [&] { return job_->done; }))
       return true;
-    const double end = now_s();
+    const double end = options_.clock();
     look_for_progress(end - begin - suspension.look(end));
     return false;
   }

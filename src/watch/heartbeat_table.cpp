@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 
@@ -52,7 +53,8 @@ std::string identity(int fd) {
 
 std::string random_name() {
   std::random_device random;
-  return "/chexnet-" + std::to_string(random()) + std::to_string(random());
+  return "/chexnet-" + std::to_string(getpid()) + "-" +
+         std::to_string(random()) + std::to_string(random());
 }
 
 }  // namespace

@@ -38,16 +38,29 @@ std::map<int, std::pair<int, std::string>> errors_of(
 }  // namespace
 
 TEST_CASE("work that makes progress may take longer than the deadline") {
+  constexpr double kDeadline_s = 0.2;
+  constexpr int kPieces = 6;
   std::atomic<int> done = 0;
   const auto errors = errors_of(3, [&](Communicator& comm) {
+    // Time passes for a piece of work alone, and each is looked at: a wait
+    // asks for the time as it begins and as it ends.
+    std::atomic<double> time_s = 0;
+    std::atomic<int> asked = 0;
+    SharedWorkOptions options{"counting", kDeadline_s};
+    options.clock = [&] {
+      ++asked;
+      return time_s.load();
+    };
     const Work slow = [&](WorkProgress& progress) {
-      for (int i = 0; i < 30; ++i, ++done) {
-        std::this_thread::sleep_for(20ms);
+      for (int i = 0; i < kPieces; ++i, ++done) {
+        time_s = time_s + 0.75 * kDeadline_s;
+        const int before = asked;
+        while (asked < before + 3) std::this_thread::sleep_for(1ms);
         progress.advance();
       }
     };
-    share_work(comm, {"counting", 0.2}, comm.rank() == 1 ? slow : Work());
-    if (done != 30) throw DataError("came back too early");
+    share_work(comm, options, comm.rank() == 1 ? slow : Work());
+    if (done != kPieces) throw DataError("came back too early");
   });
   for (const auto& [rank, error] : errors) CHECK(error.second.empty());
 }
@@ -108,7 +121,7 @@ TEST_CASE("a stop that one rank asks for ends the work of all") {
         for (;; progress.advance()) std::this_thread::sleep_for(1ms);
       };
       const auto stop = [&] { return comm.rank() == ranks - 1; };
-      if (!share_work(comm, {"looking", 0.4, stop}, endless)) ++stopped;
+      if (!share_work(comm, {"looking", 60, stop}, endless)) ++stopped;
     });
     CHECK(stopped == ranks);
     for (const auto& [rank, error] : errors) CHECK(error.second.empty());

@@ -1,9 +1,11 @@
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cmath>
 #include <vector>
 
 #include "fakes/fake_cudart/fake_cuda.hpp"
+#include "fakes/fake_cudart/stream.hpp"
 #include "support/catch.hpp"
 
 using fake_cuda::break_device;
@@ -140,4 +142,34 @@ TEST_CASE("an error of the fake device stays") {
   CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
   cudaGetLastError();
   cudaStreamDestroy(stream);
+}
+
+TEST_CASE("a lazy stream does what somebody waits for, and no more") {
+  fake_cuda::configure({.delay_us = 0, .lazy = true});
+  cudaStream_t stream = made_stream(cudaStreamNonBlocking);
+  fake_cuda::configure({});
+  std::atomic<int> done{0};
+  const auto launch_one = [&] {
+    cudaLaunchHostFunc(
+        stream, [](void* count) { ++*static_cast<std::atomic<int>*>(count); },
+        &done);
+  };
+  cudaEvent_t event = nullptr;
+  cudaEventCreate(&event);
+  launch_one();
+  cudaEventRecord(event, stream);
+  launch_one();
+  CHECK(cudaEventQuery(event) == cudaErrorNotReady);
+  CHECK(cudaEventSynchronize(event) == cudaSuccess);
+  CHECK(done == 1);
+  cudaEventRecord(event, stream);
+  while (cudaEventQuery(event) != cudaSuccess) continue;
+  CHECK(done == 2);
+  for (int i = 0; i < 2 * CUstream_st::kRoom; ++i) launch_one();
+  CHECK(done < 2 * CUstream_st::kRoom);  // room was made
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(done == 2 + 2 * CUstream_st::kRoom);
+  cudaEventDestroy(event);
+  cudaStreamDestroy(stream);
+  cudaGetLastError();
 }

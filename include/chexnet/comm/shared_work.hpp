@@ -15,6 +15,7 @@
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/core/clock.hpp"
 
 namespace chexnet {
 
@@ -37,6 +38,7 @@ struct SharedWorkOptions {
   // Asked on the main thread of each rank while anybody works; none: the work
   // is not stopped.
   std::function<bool()> stop = {};
+  std::function<double()> clock = now_s;  // seconds
 };
 
 // All ranks call; a rank without work passes an empty function. True when all

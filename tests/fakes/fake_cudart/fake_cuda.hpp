@@ -17,11 +17,14 @@
 namespace fake_cuda {
 
 // From the environment unless configure() is called before the first stream:
-// FAKE_CUDA_DEVICES, FAKE_CUDA_SEED, FAKE_CUDA_DELAY_US.
+// FAKE_CUDA_DEVICES, FAKE_CUDA_SEED, FAKE_CUDA_DELAY_US, FAKE_CUDA_LAZY=1.
 struct Options {
   int devices = 4;
   unsigned seed = 1;
   int delay_us = 200;  // the longest pause before a piece of work
+  // The slowest GPU there can be: a stream does no more than what somebody
+  // waits for, or what has to make room.
+  bool lazy = false;
 };
 void configure(const Options& options);
 

@@ -75,8 +75,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (device_error() != cudaSuccess) return checked();
-  return noted(real_stream(stream)->is_idle() ? cudaSuccess
-                                              : cudaErrorNotReady);
+  cudaStream_t real = real_stream(stream);
+  if (real->is_idle()) return cudaSuccess;
+  if (waits_by_asking()) real->want_all();
+  return noted(cudaErrorNotReady);
 }
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
   *priority = real_stream(stream)->priority;
@@ -124,7 +126,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   }
   cudaStream_t real = real_stream(stream);
   enqueue(real, [] {});
-  real->push([fence] { fence->signal(); });
+  fence->put_on(real);
   saw_record(event, real);
   return checked();
 }
@@ -134,7 +136,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (device_error() != cudaSuccess) return checked();
   const Fence* fence = event->present();
   if (fence == nullptr) return cudaSuccess;
-  if (!fence->is_done()) return noted(cudaErrorNotReady);
+  if (!fence->is_done()) {
+    if (waits_by_asking()) fence->want();
+    return noted(cudaErrorNotReady);
+  }
   saw_host_wait(event);
   return cudaSuccess;
 }

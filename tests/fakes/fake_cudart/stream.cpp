@@ -46,7 +46,8 @@ const Options& options_locked(State& s) {
   if (!s.options)
     s.options = {environment("FAKE_CUDA_DEVICES", Options{}.devices),
                  static_cast<unsigned>(environment("FAKE_CUDA_SEED", 1)),
-                 environment("FAKE_CUDA_DELAY_US", Options{}.delay_us)};
+                 environment("FAKE_CUDA_DELAY_US", Options{}.delay_us),
+                 environment("FAKE_CUDA_LAZY", 0) != 0};
   return *s.options;
 }
 
@@ -55,6 +56,7 @@ std::atomic<int> broken{cudaSuccess};
 
 thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
+thread_local int asked_since_launch = 0;
 
 std::vector<SharedStream> streams_of(int device) {
   State& s = state();
@@ -72,7 +74,7 @@ cudaStream_t default_stream(int device) {
   const auto index = static_cast<size_t>(device);
   if (s.defaults.size() <= index) s.defaults.resize(index + 1);
   if (s.defaults[index] == nullptr)
-    s.defaults[index] = new CUstream_st(device, cudaStreamDefault, 0,
+    s.defaults[index] = new CUstream_st(device, cudaStreamDefault, 0, options,
                                         options.seed + 1000003U * ++s.made);
   return s.defaults[index];
 }
@@ -80,7 +82,7 @@ cudaStream_t default_stream(int device) {
 // What `first` holds now comes before what `then` gets from now on.
 void order(cudaStream_t first, cudaStream_t then) {
   Fence* fence = Fence::make();
-  first->push([fence] { fence->signal(); });
+  fence->put_on(first);
   then->push([fence] { fence->wait(); });
   saw_wait(then, first);
 }
@@ -140,8 +142,29 @@ void Fence::signal() {
   wake_all(done_);
 }
 
+void Fence::put_on(cudaStream_t stream) {
+  stream_.store(stream, std::memory_order_relaxed);
+  pieces_.store(stream->push([this] { signal(); }), std::memory_order_relaxed);
+}
+
+// A stream ends when it has done all, so one that is still to come to a fence
+// is there.
+void Fence::want() const {
+  cudaStream_t stream = stream_.load(std::memory_order_relaxed);
+  if (stream != nullptr && !is_done())
+    stream->want(pieces_.load(std::memory_order_relaxed));
+}
+
 void Fence::wait() const {
-  while (!is_done()) wait_while(done_, 0);
+  while (!is_done()) {
+    want();
+    wait_while(done_, 0);
+  }
+}
+
+bool waits_by_asking() {
+  constexpr int kLooks = 100;  // an allocator asks for blocks now and then
+  return ++asked_since_launch > kLooks;
 }
 
 void Gate::open() {
@@ -160,6 +183,7 @@ cudaStream_t real_stream(cudaStream_t handle) {
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
+  asked_since_launch = 0;
   stream->take_room();
   put(stream, [stream, work = std::move(work)] {
     stream->give_room();
@@ -176,7 +200,7 @@ void enqueue_aside(cudaStream_t stream, std::function<void()> work) {
 void wait_for(cudaStream_t stream) {
   Fence* fence = Fence::make();
   enqueue(stream, [] {});
-  stream->push([fence] { fence->signal(); });
+  fence->put_on(stream);
   fence->wait();
   saw_host_wait(stream);
 }
@@ -189,27 +213,44 @@ void wait_for_device(int device) {
 }  // namespace fake_cuda
 
 CUstream_st::CUstream_st(int device, unsigned flags, int priority,
-                         unsigned seed)
+                         const fake_cuda::Options& options, unsigned seed)
     : device(device),
       flags(flags),
       priority(priority),
+      lazy_(options.lazy),
+      delay_us_(options.delay_us),
       last_(new Node),
       present_(last_) {
   std::thread([this, seed] { run(seed); }).detach();
 }
 
-void CUstream_st::push(std::function<void()> work) {
+uint32_t CUstream_st::push(std::function<void()> work) {
+  const bool is_end = !work;
   auto* node = new Node{std::move(work)};
   const std::lock_guard lock(producers_);
   last_->next.store(node, std::memory_order_release);
   last_ = node;
-  pushed_.fetch_add(1, std::memory_order_release);
+  const uint32_t pieces = pushed_.fetch_add(1, std::memory_order_release) + 1;
+  if (is_end) want(pieces);
   fake_cuda::wake_all(pushed_);
+  return pieces;
+}
+
+void CUstream_st::want(uint32_t pieces) {
+  if (!lazy_) return;
+  uint32_t wanted = wanted_.load(std::memory_order_relaxed);
+  while (static_cast<int32_t>(pieces - wanted) > 0 &&
+         !wanted_.compare_exchange_weak(wanted, pieces)) {
+  }
+  fake_cuda::wake_all(wanted_);
 }
 
 void CUstream_st::take_room() {
-  while (waiting_.load(std::memory_order_relaxed) >= kRoom)
+  constexpr uint32_t kSome = kRoom / 16;
+  while (waiting_.load(std::memory_order_relaxed) >= kRoom) {
+    want(done_.load(std::memory_order_relaxed) + kSome);
     std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
   waiting_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -224,16 +265,12 @@ uint32_t CUstream_st::pending() const {
 
 void CUstream_st::run(unsigned seed) {
   std::mt19937 random(seed);
-  int delay_us = 0;
-  {
-    fake_cuda::State& s = fake_cuda::state();
-    const std::lock_guard lock(s.mutex);
-    delay_us = fake_cuda::options_locked(s).delay_us;
-  }
-  std::uniform_int_distribution<int> pause(0, delay_us);
+  std::uniform_int_distribution<int> pause(0, delay_us_);
   for (uint32_t done = 0;; ++done) {
     while (pushed_.load(std::memory_order_acquire) == done)
       fake_cuda::wait_while(pushed_, done);
+    while (lazy_ && wanted_.load(std::memory_order_acquire) == done)
+      fake_cuda::wait_while(wanted_, done);
     Node* next = present_->next.load(std::memory_order_acquire);
     delete std::exchange(present_, next);
     if (!next->work) break;
@@ -272,8 +309,9 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags,
   if (device_error() != cudaSuccess) return noted(device_error());
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  *stream = new CUstream_st(current_device(), flags, priority,
-                            options_locked(s).seed + 1000003U * ++s.made);
+  const Options& options = options_locked(s);
+  *stream = new CUstream_st(current_device(), flags, priority, options,
+                            options.seed + 1000003U * ++s.made);
   // What was enqueued is still done when it ends.
   s.streams.emplace_back(*stream, [](cudaStream_t last) { last->push({}); });
   return cudaSuccess;

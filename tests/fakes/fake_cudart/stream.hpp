@@ -8,6 +8,8 @@
 #include <functional>
 #include <mutex>
 
+#include "fakes/fake_cudart/fake_cuda.hpp"
+
 namespace fake_cuda {
 
 // Set once. Never freed: counting who still looks at it would order threads
@@ -15,14 +17,21 @@ namespace fake_cuda {
 class Fence {
  public:
   static Fence* make();
-  void signal();
+  // Once the stream has done what it has now.
+  void put_on(cudaStream_t stream);
   bool is_done() const { return done_.load(std::memory_order_acquire) != 0; }
   void wait() const;
+  // A lazy stream comes to it.
+  void want() const;
   double at_s() const { return at_s_; }  // once it is done
 
  private:
+  void signal();
+
   std::atomic<uint32_t> done_{0};
   double at_s_ = 0;
+  std::atomic<cudaStream_t> stream_{nullptr};
+  std::atomic<uint32_t> pieces_{0};  // of the stream, with the signal
 };
 
 // The stream that a handle stands for: nullptr and cudaStreamLegacy are the
@@ -34,6 +43,8 @@ cudaStream_t real_stream(cudaStream_t handle);
 void enqueue(cudaStream_t stream, std::function<void()> work);
 // What no GPU would have to do: it takes no room.
 void enqueue_aside(cudaStream_t stream, std::function<void()> work);
+// A host that asks for a moment again and again, and launches nothing, waits.
+bool waits_by_asking();
 // All that was enqueued before has been done.
 void wait_for(cudaStream_t stream);
 void wait_for_device(int device);
@@ -51,9 +62,14 @@ int current_device();
 // One thread takes pieces of work from a list. The list has no lock that the
 // thread shares with who enqueues: its only edge is from there to here.
 struct CUstream_st {
-  CUstream_st(int device, unsigned flags, int priority, unsigned seed);
+  CUstream_st(int device, unsigned flags, int priority,
+              const fake_cuda::Options& options, unsigned seed);
   // Work without a condition; the thread's end if empty, and the stream's.
-  void push(std::function<void()> work);
+  // Returns how many pieces it has been given with this one.
+  uint32_t push(std::function<void()> work);
+  // A lazy stream does so many of them.
+  void want(uint32_t pieces);
+  void want_all() { want(pushed_.load(std::memory_order_relaxed)); }
   // As on a real GPU a launch blocks while so many wait for their turn. Orders
   // nothing: who enqueues learns of no work that it is done.
   static constexpr int kRoom = 1024;
@@ -74,9 +90,11 @@ struct CUstream_st {
   };
   void run(unsigned seed);
 
+  const bool lazy_;
+  const int delay_us_;
   std::mutex producers_;  // guards last_
   Node* last_;
   Node* present_;  // the thread's
-  std::atomic<uint32_t> pushed_{0}, done_{0};
+  std::atomic<uint32_t> pushed_{0}, done_{0}, wanted_{0};
   std::atomic<int> waiting_{0};  // launches
 };

@@ -20,14 +20,14 @@
 namespace chexnet {
 namespace {
 
-struct Options {
+struct BenchAllreduceOptions {
   LinkOptions links;
   double least = 4, most = 64e6;
   int rounds = 20;
   bool json = false;
 };
 
-int run(const Options& options, Invocation& invocation) {
+int run(const BenchAllreduceOptions& options, Invocation& invocation) {
   const LaunchConfig config = options.links.config();
   ParentTask parent;
   parent.dry_run = options.links.launch.dry_run;
@@ -72,7 +72,7 @@ int run(const Options& options, Invocation& invocation) {
 }  // namespace
 
 void add_bench_allreduce(CLI::App& bench, Invocation& invocation) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchAllreduceOptions>();
   auto* command =
       bench.add_subcommand("allreduce",
                            "time and bandwidth of all-reduces of growing size, "

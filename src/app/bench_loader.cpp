@@ -24,7 +24,7 @@
 namespace chexnet {
 namespace {
 
-struct Options {
+struct BenchLoaderOptions {
   std::vector<std::string> images;
   int resize = 256, crop = 224, batch = 32, count = 512, rounds = 3,
       readers = -1;
@@ -39,7 +39,7 @@ struct Measured {
 
 // Medians over the rounds, each of `count` images in a fresh order.
 Measured measure(const UnlabeledSet& set, const ImageReader& reader,
-                 const Options& options, int workers) {
+                 const BenchLoaderOptions& options, int workers) {
   const auto batch = static_cast<uint64_t>(options.batch);
   const TrainSampler sampler(set.rows, {.batch = batch});
   const int readers =
@@ -68,7 +68,7 @@ Measured measure(const UnlabeledSet& set, const ImageReader& reader,
   return {quantile(rate, 0.5), quantile(per_cpu, 0.5), quantile(wait, 0.5)};
 }
 
-int run(const Options& options) {
+int run(const BenchLoaderOptions& options) {
   if (options.crop > options.resize)
     throw ConfigError(
         "[bench] --crop is larger than --resize. Hint: choose crop <= resize");
@@ -136,7 +136,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_bench_loader(CLI::App& bench, Invocation& invocation) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchLoaderOptions>();
   auto* command = bench.add_subcommand("loader",
                                        "read, decode, resize and crop with "
                                        "growing numbers of workers, by source");

@@ -37,7 +37,7 @@
 namespace chexnet {
 namespace {
 
-struct Options {
+struct BenchPipelinesOptions {
   std::string shards, svg, mode;
   std::vector<int> ranks = {1, 2, 4};
   int resize = 256, crop = 224, batch = 32, workers = 1, steps = 12;
@@ -47,7 +47,7 @@ struct Options {
 
 // One mode on the ranks of this world: all of them start together, take `steps`
 // batches each, and rank 0 prints what they did.
-int run_ranks(const Options& options, Invocation& invocation) {
+int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
   LaunchConfig launch_config;
   launch_config.device = DeviceKind::kCpu;
   launch_config.ranks = 1;
@@ -97,7 +97,7 @@ int run_ranks(const Options& options, Invocation& invocation) {
   return 0;
 }
 
-int run(const Options& options, Invocation& invocation) {
+int run(const BenchPipelinesOptions& options, Invocation& invocation) {
   if (!options.mode.empty()) return run_ranks(options, invocation);
   Json results = nlohmann::json::array();
   Plot rate{.title = "Images/s by ranks: old and new pipeline",
@@ -176,7 +176,7 @@ int run(const Options& options, Invocation& invocation) {
 }  // namespace
 
 void add_bench_pipelines(CLI::App& bench, Invocation& invocation) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchPipelinesOptions>();
   auto* command =
       bench.add_subcommand("pipelines",
                            "the old and new input pipelines of Dell's article "

@@ -49,7 +49,7 @@ Json operators_json(const OperatorCounts& counts) {
 }
 
 // What was measured, and on what.
-struct Measured {
+struct MeasuredStep {
   StepBenchTimes times;
   LayerReport layers;
   OperatorCounts operators;
@@ -60,7 +60,7 @@ struct Measured {
 };
 
 // The object of docs/json.md.
-Json json_of(const StepOptions& options, const Measured& measured) {
+Json json_of(const StepOptions& options, const MeasuredStep& measured) {
   const StepBenchTimes& times = measured.times;
   const Device& device = measured.device;
   Json json;
@@ -134,14 +134,14 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
        .at_once = options.at_once,
        .resident = options.resident,
        .step = {TrainConfig{}, weights, options.bucket_mb, compression}});
-  Measured measured{bench.run(),
-                    {},
-                    {},
-                    device,
-                    choice_name(network.options().precision),
-                    network.description(options.batch, options.size),
-                    comm->size(),
-                    0};
+  MeasuredStep measured{bench.run(),
+                        {},
+                        {},
+                        device,
+                        choice_name(network.options().precision),
+                        network.description(options.batch, options.size),
+                        comm->size(),
+                        0};
   if (comm->rank() != 0) return 0;
   // Of the steps alone: what follows takes memory of its own.
   measured.peak_bytes =

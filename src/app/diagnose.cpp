@@ -35,7 +35,7 @@
 namespace chexnet {
 namespace {
 
-struct Options {
+struct DiagnoseOptions {
   std::vector<std::string> what, set;
   int steps = 5, ranks = 0;
   bool json = false;
@@ -83,7 +83,7 @@ void print(const StageMeasurement& measured, bool as_json) {
         as_json);
 }
 
-int measure(const Options& options, Invocation& invocation) {
+int measure(const DiagnoseOptions& options, Invocation& invocation) {
   const Config config =
       load_config({options.what.begin(), options.what.end()}, options.set,
                   &invocation.variables, [&options](Config& c) {
@@ -132,7 +132,7 @@ bool names_run(const std::filesystem::path& what) {
          (!is_yaml && !std::filesystem::exists(what));
 }
 
-int read_run(const Options& options) {
+int read_run(const DiagnoseOptions& options) {
   const std::filesystem::path folder = options.what.front();
   const auto path = folder / "metrics.jsonl";
   if (!std::filesystem::exists(path))
@@ -191,7 +191,7 @@ void add_diagnose(CLI::App& app, Invocation& invocation) {
       app.add_subcommand("diagnose",
                          "what limits training: disk, decode, copy, compute or "
                          "network, and what to do");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiagnoseOptions>();
   command
       ->add_option("what", options->what,
                    "YAML files of a planned run (measured now), or the folder "

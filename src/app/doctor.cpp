@@ -54,7 +54,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct DoctorOptions {
   LinkOptions links;
   std::string folder = ".", collect, acceptance, node_type;
   bool json = false;
@@ -89,7 +89,7 @@ struct Start {
   std::vector<CheckResult> checks;
 };
 
-Start look_at_start(const Options& options) {
+Start look_at_start(const DoctorOptions& options) {
   Start start;
   start.config = options.links.config();
   start.is_rank = started_as_rank(process_environment());
@@ -183,7 +183,7 @@ Json acceptance_json(const std::string& type,
 
 // Prints the rows, and packs them for a help desk where that is asked for. The
 // exit code.
-int report(const Options& options, const std::vector<CheckResult>& checks,
+int report(const DoctorOptions& options, const std::vector<CheckResult>& checks,
            const Json& acceptance, const std::set<std::string>& hosts,
            double seconds) {
   const auto count = [&](Level level) {
@@ -214,7 +214,7 @@ int report(const Options& options, const std::vector<CheckResult>& checks,
   return count(Level::kFail) > 0 ? static_cast<int>(ExitCode::kDevice) : 0;
 }
 
-int run(const Options& options, Invocation& invocation) {
+int run(const DoctorOptions& options, Invocation& invocation) {
   const double begin = now_s();
   std::optional<NodeThresholds> wanted;  // before any rank exists
   if (!options.acceptance.empty())
@@ -262,7 +262,7 @@ int run(const Options& options, Invocation& invocation) {
 }  // namespace
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   auto* command = app.add_subcommand("doctor",
                                      "check versions, binding, GPUs, limits, "
                                      "disks and links; exit 5 when one fails");

@@ -41,7 +41,7 @@ namespace {
 
 constexpr const char* kPredictionsHead = "image,label:";  // of our CSV
 
-struct Options {
+struct EvaluateOptions {
   std::string model, split = "test", predictions, format, out;
   std::vector<std::string> manifests, images, set;
   int ranks = 0;
@@ -62,7 +62,8 @@ void say_what_has_no_scores(const Manifest& manifest,
 }
 
 // Before the work: places to write to that are there, and none that is read.
-void check_outputs(const Options& options, const std::filesystem::path& model) {
+void check_outputs(const EvaluateOptions& options,
+                   const std::filesystem::path& model) {
   Strings inputs = options.manifests;
   inputs.insert(inputs.end(),
                 {options.predictions, options.scoring.choose_on,
@@ -76,7 +77,7 @@ void check_outputs(const Options& options, const std::filesystem::path& model) {
 
 // No network and no images: somebody's probabilities, held against a table or
 // against labels of their own.
-int evaluate_predictions(const Options& options) {
+int evaluate_predictions(const EvaluateOptions& options) {
   check_outputs(options, {});
   Predictions predictions;
   OtherTables others;
@@ -125,7 +126,7 @@ void refuse_other_findings(const std::filesystem::path& file,
                     ", in this order. Hint: " + remedy);
 }
 
-bool sets_findings(const Options& options) {
+bool sets_findings(const EvaluateOptions& options) {
   return std::ranges::any_of(options.set, [](const std::string& item) {
     return item.starts_with("data.findings=");
   });
@@ -134,7 +135,7 @@ bool sets_findings(const Options& options) {
 // The model says what it was trained with; options say what is different
 // here.
 Config config_of(const std::filesystem::path& file, const ModelCard& card,
-                 const Options& options, Strings& variables) {
+                 const EvaluateOptions& options, Strings& variables) {
   const auto of_options = [&options](Config& c) {
     if (options.ranks > 0) c.launch.ranks = options.ranks;
     if (!options.images.empty()) c.data.images = options.images;
@@ -162,7 +163,7 @@ void say_what_is_not_scored(const TestSet& set) {
              listed(set.unknown));
 }
 
-int evaluate_model(const Options& options, Invocation& invocation) {
+int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   const auto file = resolve_model(options.model);
   check_outputs(options, file);
   const OtherTables others = read_other_tables(options.scoring, nullptr);
@@ -247,7 +248,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "evaluate",
       "AUROC of a run, a checkpoint, or any table of probabilities");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvaluateOptions>();
   auto* model = add_model_option(*command, options->model);
   auto* predictions = command->add_option(
       "--predictions", options->predictions,
@@ -289,7 +290,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");
     invocation.run = [&invocation, options] {
       RemoteFiles remote(options->set);
-      Options local = *options;
+      EvaluateOptions local = *options;
       local.model = remote.input(options->model, FetchedFiles::kModel);
       local.out = remote.output_file(options->out, kPredictionsHead);
       local.scoring.figures =

@@ -31,7 +31,7 @@ const std::map<std::string, WeightsFor> kLibraries = {
     {"torchvision", WeightsFor::kTorchvision},
     {"torchxrayvision", WeightsFor::kTorchxrayvision}};
 
-struct Options {
+struct ExportOptions {
   std::string model, out, input = "gray", output = "probabilities", weights;
   int vectors = 8;
   bool json = false;
@@ -51,7 +51,8 @@ OnnxOptions onnx_options(const ModelDescription& model,
 
 // The network's own file. Libraries' networks take scaled channels and give
 // logits.
-ExportedFile write_model(const Options& options, const SafetensorsFile& weights,
+ExportedFile write_model(const ExportOptions& options,
+                         const SafetensorsFile& weights,
                          const ModelDescription& model,
                          const std::string& origin, ExportFolder& folder) {
   if (!options.weights.empty()) {
@@ -73,7 +74,7 @@ ExportedFile write_model(const Options& options, const SafetensorsFile& weights,
   return file;
 }
 
-void print(const Options& options, const ModelDescription& model,
+void print(const ExportOptions& options, const ModelDescription& model,
            const std::string& origin,
            const std::map<std::string, std::string>& sums) {
   if (options.json)
@@ -88,7 +89,7 @@ void print(const Options& options, const ModelDescription& model,
            counted(std::ssize(sums), "file") + " and their SHA256SUMS");
 }
 
-int export_model(const Options& options) {
+int export_model(const ExportOptions& options) {
   const auto file = resolve_model(options.model);
   const std::string origin = file.string();
   const ModelCard card = read_model_card(file);
@@ -123,7 +124,7 @@ void add_export(CLI::App& app, Invocation& invocation) {
       "export",
       "the trained network as ONNX, or as weights of torchvision and "
       "torchxrayvision");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportOptions>();
   add_model_option(*command, options->model)->required();
   command->add_option("--out", options->out, "folder to write, new or empty")
       ->required()

@@ -27,7 +27,7 @@
 namespace chexnet {
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::vector<std::string> files, set;
   int threads = 0;
   bool json = false;
@@ -183,7 +183,7 @@ Json as_json(const Audit& a, const Manifest& m) {
 }
 
 // A run instead of a config: which file is what.
-int list_run(const Options& options) {
+int list_run(const InspectOptions& options) {
   const std::string& folder = options.files.front();
   const auto found = files_of_run(folder);
   if (options.json) {
@@ -210,7 +210,7 @@ int list_run(const Options& options) {
   return 0;
 }
 
-int run(const Options& options) {
+int run(const InspectOptions& options) {
   if (options.files.size() == 1 &&
       std::filesystem::is_directory(options.files.front()))
     return list_run(options);
@@ -250,7 +250,7 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
                                      "audit a data set: counts, missing, "
                                      "damaged, odd, duplicate images, leaks; "
                                      "or list what the files of a run are");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   command
       ->add_option("config", options->files,
                    "YAML files with the data section; or a run folder")

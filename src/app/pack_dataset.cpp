@@ -27,7 +27,7 @@
 namespace chexnet {
 namespace {
 
-struct Options {
+struct PackDatasetOptions {
   std::vector<std::string> files, set;
   std::string out, format = "pixels", split = "all", prefix;
   size_t per_shard = 256;
@@ -36,7 +36,7 @@ struct Options {
   bool json = false;
 };
 
-std::string shard_prefix(const Options& options) {
+std::string shard_prefix(const PackDatasetOptions& options) {
   if (!options.prefix.empty()) return options.prefix;
   return options.split == "all" ? "train" : options.split;
 }
@@ -63,7 +63,7 @@ void refuse_inside_images(const std::string& out, const DataConfig& data) {
                         "folder");
 }
 
-PackJob job_of(const Options& options, const Config& config,
+PackJob job_of(const PackDatasetOptions& options, const Config& config,
                const Dataset& dataset) {
   PackJob job;
   job.out = options.out;
@@ -86,7 +86,7 @@ PackJob job_of(const Options& options, const Config& config,
 }
 
 void report(const PackJob& job, const PackResult& result,
-            const Options& options, double seconds) {
+            const PackDatasetOptions& options, double seconds) {
   log_info(
       "pack: " + std::to_string(job.rows.size()) + " images in " + job.out +
       " (" + std::to_string(result.kept) + " were there already" +
@@ -107,7 +107,7 @@ void report(const PackJob& job, const PackResult& result,
 }
 
 // `place`: where the result of options.out is sent.
-int run(const Options& options, const std::string& place,
+int run(const PackDatasetOptions& options, const std::string& place,
         Invocation& invocation) {
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set,
@@ -151,7 +151,7 @@ void add_pack(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand("pack",
                                      "rewrite a data set for fast reading: "
                                      "resized pixels, or TFRecord shards");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PackDatasetOptions>();
   command
       ->add_option("config", options->files, "YAML files with the data section")
       ->required();
@@ -192,7 +192,7 @@ void add_pack(CLI::App& app, Invocation& invocation) {
     invocation.run = [&invocation, options] {
       refuse_ranks_of_others(options->out);
       RemoteFiles remote(options->set);
-      Options local = *options;
+      PackDatasetOptions local = *options;
       local.out = options->format == "pixels"
                       ? remote.output_file(options->out, "")
                       : remote.output_folder(options->out);

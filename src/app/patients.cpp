@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct PatientsOptions {
   std::string run, key;
   std::vector<std::string> patients;
   bool json = false;
@@ -29,7 +29,7 @@ struct Options {
 
 using ImagesOfSplits = std::map<std::string, size_t>;
 
-PatientIds ids_of_run(const Options& options,
+PatientIds ids_of_run(const PatientsOptions& options,
                       const std::vector<SplitRow>& rows) {
   const Config config = load_config({fs::path(options.run) / "config.yaml"}, {},
                                     nullptr, [&options](Config& c) {
@@ -72,7 +72,7 @@ std::string sentence(const ImagesOfSplits& found) {
   return text;
 }
 
-int run(const Options& options) {
+int run(const PatientsOptions& options) {
   check_holds_run(options.run);
   const auto rows = read_splits_csv(fs::path(options.run) / "split.csv");
   std::map<std::string, ImagesOfSplits> known;
@@ -105,7 +105,7 @@ int run(const Options& options) {
 void add_patients(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "patients", "which splits of a run patients were in, if any");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PatientsOptions>();
   command->add_option("run", options->run, "run folder")->required();
   command
       ->add_option("patients", options->patients,

@@ -20,7 +20,7 @@
 namespace chexnet {
 namespace {
 
-struct Options {
+struct PlanOptions {
   std::string cluster, gpu, bench, model = "densenet121";
   std::vector<int> ranks = {1,   2,   4,   8,    16,   32,  64,
                             128, 256, 512, 1024, 2048, 4096};
@@ -30,7 +30,7 @@ struct Options {
 };
 
 // The rate and batch of a rank from what `bench step --json` printed.
-void read_bench(const std::string& path, Options& options) {
+void read_bench(const std::string& path, PlanOptions& options) {
   const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
   const auto is_number = [&](const char* key) {
     return json.contains(key) && json[key].is_number();
@@ -91,7 +91,7 @@ void require_range(const char* option, double value, double least,
                     number_text(least) + " and " + number_text(most));
 }
 
-void check(const Options& options) {
+void check(const PlanOptions& options) {
   constexpr double kMost = 1e9;
   require_range("images", options.images, 1, 1e12);
   require_range("epochs", options.epochs, 0, kMost);
@@ -104,7 +104,7 @@ void check(const Options& options) {
   if (options.batch != 0) require_range("batch", options.batch, 1, 1e6);
 }
 
-int run(Options options) {
+int run(PlanOptions options) {
   check(options);
   const Cluster cluster = read_cluster(options.cluster);
   if (!options.bench.empty()) read_bench(options.bench, options);
@@ -189,7 +189,7 @@ void add_plan(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "plan",
       "predict images/s, efficiency and hours on 1 to 4096 GPUs of a cluster");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   command
       ->add_option("cluster", options->cluster,
                    "YAML file, see configs/clusters")

@@ -21,7 +21,7 @@
 namespace chexnet {
 namespace {
 
-struct Options {
+struct StatusOptions {
   std::vector<std::string> folders;
   bool json = false, openmetrics = false;
   std::optional<std::string> listen;
@@ -62,7 +62,7 @@ std::vector<RunSummary> summaries(const std::vector<Folder>& folders) {
 }
 
 // Runs may begin after us, but a folder that is not there is a mistyped one.
-int serve(const Options& options) {
+int serve(const StatusOptions& options) {
   std::error_code error;
   for (const auto& folder : options.folders)
     if (is_s3(folder))
@@ -81,7 +81,7 @@ int serve(const Options& options) {
   });
 }
 
-int run(const Options& options) {
+int run(const StatusOptions& options) {
   if (options.listen) return serve(options);
   RemoteFiles remote({});
   std::vector<Folder> folders;
@@ -109,7 +109,7 @@ void add_status(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "status",
       "step, speed, waits and time left of a run; compares several runs");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StatusOptions>();
   command
       ->add_option("folders", options->folders,
                    "run folders, or folders of runs")

@@ -20,7 +20,7 @@
 namespace chexnet {
 namespace {
 
-struct Entry {
+struct PhantomEntry {
   uint32_t patient, follow_up;
   bool test;
   std::string name, rows, boxes;  // filled by a worker
@@ -33,8 +33,8 @@ std::string image_name(uint32_t patient, uint32_t follow_up) {
 }
 
 // Patients with one to four images each, a quarter of them for test.
-std::vector<Entry> plan(const PhantomOptions& options) {
-  std::vector<Entry> entries;
+std::vector<PhantomEntry> plan(const PhantomOptions& options) {
+  std::vector<PhantomEntry> entries;
   for (uint32_t patient = 1;
        entries.size() < static_cast<size_t>(options.images); ++patient) {
     Random random(options.seed, Purpose::kPhantom,
@@ -48,7 +48,7 @@ std::vector<Entry> plan(const PhantomOptions& options) {
   return entries;
 }
 
-void describe(Entry& entry, const PhantomImage& image) {
+void describe(PhantomEntry& entry, const PhantomImage& image) {
   std::string labels;
   const auto& names = nih_findings();
   for (size_t k = 0; k < names.size(); ++k)

@@ -18,7 +18,6 @@ double smoothstep(double edge, double softness, double x) {
   return 1 / (1 + std::exp(-(x - edge) / softness));
 }
 double bump(double d2) { return std::exp(-d2); }
-double square(double x) { return x * x; }
 
 // One lung at one pixel.
 struct LungPoint {

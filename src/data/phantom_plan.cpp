@@ -14,8 +14,6 @@ constexpr double kPrevalence = 0.16;
 // How often a finding is as in the patient's other pictures.
 constexpr double kChronic = 0.8;
 
-double square(double x) { return x * x; }
-
 int random_side(Random& random) { return random.chance(0.5) ? 1 : -1; }
 
 struct Range {

@@ -79,6 +79,8 @@ struct PhantomPlan {
   bool has(PhantomFinding finding) const { return findings[finding]; }
 };
 
+inline double square(double x) { return x * x; }
+
 // Borders within a lung, which boxes and drawing share. lx: 0 in the middle of
 // the lung, > 0 outwards; height: 0 apex, 1 base.
 double half_width(const Anatomy& a, double height);  // of the lung

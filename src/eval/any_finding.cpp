@@ -12,15 +12,13 @@ namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 
-double logit(double p) {
+double log_odds(double p) {
   constexpr double kTiny = 1e-300;
   return std::log(std::max(p, kTiny)) - std::log(std::max(1 - p, kTiny));
 }
 
-using Columns = std::vector<size_t>;
-
 // What an image shows about "some disease": 1, 0, or NaN when it is not known.
-float any_disease(const float* labels, const Columns& diseases) {
+float any_disease(const float* labels, const std::vector<size_t>& diseases) {
   bool unknown = diseases.empty();
   for (const auto k : diseases) {
     if (labels[k] > 0.5f) return 1;
@@ -31,8 +29,9 @@ float any_disease(const float* labels, const Columns& diseases) {
 
 }  // namespace
 
-AnyFinding any_finding(const Predictions& predictions, const Columns& columns) {
-  Columns diseases;
+AnyFinding any_finding(const Predictions& predictions,
+                       const std::vector<size_t>& columns) {
+  std::vector<size_t> diseases;
   for (const auto k : columns)
     if (is_disease(predictions.findings[k])) diseases.push_back(k);
   const size_t findings = predictions.findings.size();
@@ -41,7 +40,7 @@ AnyFinding any_finding(const Predictions& predictions, const Columns& columns) {
   for (size_t i = 0; i < images; ++i) {
     double total = 0;
     for (const auto k : diseases)
-      total += logit(predictions.probabilities[i * findings + k]);
+      total += log_odds(predictions.probabilities[i * findings + k]);
     any.scores[i] = total / static_cast<double>(diseases.size());
     any.labels[i] =
         std::isnan(any.scores[i])

@@ -32,7 +32,7 @@ bool reaches_out(const FindingBox& drawn, PictureSize picture) {
 }
 
 // Of one finding: what the figures are means of.
-struct Columns {
+struct FindingColumns {
   CaseValues pointing, pointing_of_called;
   std::array<CaseValues, kIouThresholds.size()> iou_at;
   double iou = 0, boxes = 0;
@@ -97,7 +97,7 @@ class FigureOfFindings {
 };
 
 // Estimates of all figures. Each figure draws the same resamples.
-void estimate_figures(const std::map<size_t, Columns>& by_finding,
+void estimate_figures(const std::map<size_t, FindingColumns>& by_finding,
                       const PatientNumbers& patients,
                       const BootstrapOptions& options, Localization& into) {
   FigureOfFindings pointing, of_called;
@@ -231,7 +231,7 @@ Localization localization_of(BoxedCases asked, std::span<const MapScore> scores,
                              const BootstrapOptions& options) {
   assert(scores.size() == asked.cases.size());
   Localization result;
-  std::map<size_t, Columns> by_finding;
+  std::map<size_t, FindingColumns> by_finding;
   std::vector<std::string> names, patients;  // of images with a scored case
   std::optional<uint32_t> row;               // of the last of them
   for (size_t i = 0; i < scores.size(); ++i) {

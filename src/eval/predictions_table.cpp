@@ -22,8 +22,6 @@
 namespace chexnet {
 namespace {
 
-using Columns = std::vector<size_t>;
-
 // What follows one of `prefixes` in the name of a column: [column], ""
 // elsewhere.
 std::vector<std::string> findings_after(
@@ -302,9 +300,10 @@ class TableReader {
   size_t image_ = 0;  // a column, as are those that follow
   std::optional<size_t> reason_;
   // By finding of `out_`; with a manifest the table need not have labels.
-  Columns scores_;
+  std::vector<size_t> scores_;
   std::vector<std::optional<size_t>> labels_;
-  Columns manifest_columns_;  // findings of the manifest, the same way
+  std::vector<size_t>
+      manifest_columns_;  // findings of the manifest, the same way
   std::map<std::string, int, std::less<>> line_of_;  // [image]
   // Rows of the manifest: by file name, once a name needs it; those met.
   std::multimap<std::string_view, size_t> by_file_name_;

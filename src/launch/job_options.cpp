@@ -18,8 +18,6 @@ namespace {
 
 constexpr double kMinute_s = 60;
 
-std::string number(int value) { return std::to_string(value); }
-
 // Minutes and seconds behind a colon.
 std::string two_digits(int64_t value) {
   return (value < 10 ? "0" : "") + std::to_string(value);
@@ -79,12 +77,15 @@ std::vector<std::string> pbs_lines(const JobRequest& request) {
 
 std::vector<std::string> slurm_options(const JobRequest& request) {
   std::vector<std::string> options = {
-      "--job-name=" + job_name(request), "--nodes=" + number(request.nodes),
-      "--ntasks-per-node=" + number(ranks_per_node(request))};
+      "--job-name=" + job_name(request),
+      "--nodes=" + std::to_string(request.nodes),
+      "--ntasks-per-node=" + std::to_string(ranks_per_node(request))};
   if (request.cpus_per_rank > 0)
-    options.push_back("--cpus-per-task=" + number(request.cpus_per_rank));
+    options.push_back("--cpus-per-task=" +
+                      std::to_string(request.cpus_per_rank));
   if (request.gpus_per_node > 0)
-    options.push_back("--gpus-per-node=" + number(request.gpus_per_node));
+    options.push_back("--gpus-per-node=" +
+                      std::to_string(request.gpus_per_node));
   options.push_back("--time=" + request.time);
   if (!request.account.empty())
     options.push_back("--account=" + request.account);
@@ -97,18 +98,18 @@ std::vector<std::string> slurm_options(const JobRequest& request) {
   // Append: a requeued job goes on in the same file.
   options.insert(options.end(),
                  {"--requeue", "--open-mode=append",
-                  "--signal=B:USR1@" + number(request.signal_s)});
+                  "--signal=B:USR1@" + std::to_string(request.signal_s)});
   return options;
 }
 
 std::vector<std::string> pbs_options(const JobRequest& request) {
   const int ranks = ranks_per_node(request);
-  std::string select = "select=" + number(request.nodes) +
-                       ":ncpus=" + number(cores_per_node(request)) +
-                       ":mpiprocs=" + number(ranks) + ":ompthreads=" +
-                       number(std::max(1, request.cpus_per_rank));
+  std::string select = "select=" + std::to_string(request.nodes) +
+                       ":ncpus=" + std::to_string(cores_per_node(request)) +
+                       ":mpiprocs=" + std::to_string(ranks) + ":ompthreads=" +
+                       std::to_string(std::max(1, request.cpus_per_rank));
   if (request.gpus_per_node > 0)
-    select += ":ngpus=" + number(request.gpus_per_node);
+    select += ":ngpus=" + std::to_string(request.gpus_per_node);
   std::vector<std::string> options = {
       "-N " + job_name(request), "-l " + select, "-l place=scatter",
       "-l walltime=" + hours_of(request), "-j oe"};
@@ -127,41 +128,46 @@ std::vector<std::string> lsf_options(const JobRequest& request) {
   const auto minutes =
       static_cast<int>(std::ceil(seconds_of(request) / kMinute_s));
   std::vector<std::string> options = {
-      "-J \"" + name + "\"", "-n " + number(total_ranks(request)),
-      "-R \"span[ptile=" + number(ranks_per_node(request)) + "]\""};
+      "-J \"" + name + "\"", "-n " + std::to_string(total_ranks(request)),
+      "-R \"span[ptile=" + std::to_string(ranks_per_node(request)) + "]\""};
   if (request.cpus_per_rank > 1)
-    options.push_back("-R \"affinity[core(" + number(request.cpus_per_rank) +
-                      ")]\"");
+    options.push_back("-R \"affinity[core(" +
+                      std::to_string(request.cpus_per_rank) + ")]\"");
   if (request.gpus_per_node > 0)
-    options.push_back("-gpu \"num=" + number(request.gpus_per_node) + "\"");
-  options.push_back("-W " + number(minutes / 60) + ":" +
+    options.push_back("-gpu \"num=" + std::to_string(request.gpus_per_node) +
+                      "\"");
+  options.push_back("-W " + std::to_string(minutes / 60) + ":" +
                     two_digits(minutes % 60));
   constexpr int kShortJobMinutes = 10;
   if (minutes >= kShortJobMinutes)
     options.insert(options.end(), {"-wa 'USR1'", "-wt '1'"});
   if (!request.account.empty()) options.push_back("-P " + request.account);
   if (!request.partition.empty()) options.push_back("-q " + request.partition);
-  options.insert(options.end(),
-                 {"-r", "-Q \"" + number(kLsfRequeue) + "\"", "-o /dev/null"});
+  options.insert(
+      options.end(),
+      {"-r", "-Q \"" + std::to_string(kLsfRequeue) + "\"", "-o /dev/null"});
   return options;
 }
 
 // A slot is a host, because GPUs cannot be asked for by less than a rank.
 std::vector<std::string> flux_options(const JobRequest& request) {
   std::vector<std::string> options = {
-      "--job-name=" + job_name(request), "--nodes=" + number(request.nodes),
-      "--nslots=" + number(request.nodes),
-      "--cores-per-slot=" + number(cores_per_node(request))};
+      "--job-name=" + job_name(request),
+      "--nodes=" + std::to_string(request.nodes),
+      "--nslots=" + std::to_string(request.nodes),
+      "--cores-per-slot=" + std::to_string(cores_per_node(request))};
   if (request.gpus_per_node > 0)
-    options.push_back("--gpus-per-slot=" + number(request.gpus_per_node));
+    options.push_back("--gpus-per-slot=" +
+                      std::to_string(request.gpus_per_node));
   options.push_back(
-      "--time-limit=" + number(static_cast<int>(seconds_of(request))) + "s");
+      "--time-limit=" + std::to_string(static_cast<int>(seconds_of(request))) +
+      "s");
   if (!request.account.empty()) options.push_back("--bank=" + request.account);
   if (!request.partition.empty())
     options.push_back("--queue=" + request.partition);
   options.insert(options.end(),
                  {"--output=" + job_name(request) + "-{{id}}.out",
-                  "--signal=USR1@" + number(request.signal_s) + "s"});
+                  "--signal=USR1@" + std::to_string(request.signal_s) + "s"});
   return options;
 }
 
@@ -237,12 +243,12 @@ QsubOptions qsub_options(const JobRequest& request) {
 std::string flux_run_options(const JobRequest& request) {
   const int ranks = ranks_per_node(request);
   std::string options =
-      "--nodes=" + number(request.nodes) +
-      " --ntasks=" + number(total_ranks(request)) +
-      " --cores-per-task=" + number(std::max(1, request.cpus_per_rank));
+      "--nodes=" + std::to_string(request.nodes) +
+      " --ntasks=" + std::to_string(total_ranks(request)) +
+      " --cores-per-task=" + std::to_string(std::max(1, request.cpus_per_rank));
   if (request.gpus_per_node > 0)
     options += " --gpus-per-task=" +
-               number(std::max(1, request.gpus_per_node / ranks));
+               std::to_string(std::max(1, request.gpus_per_node / ranks));
   return options + " -o pmi=pmix";
 }
 

@@ -26,8 +26,6 @@ std::string folder_word(const std::string& folder) {
   return shell(folder.starts_with('-') ? "./" + folder : folder);
 }
 
-std::string number(int value) { return std::to_string(value); }
-
 std::string shell_words(const std::vector<std::string>& words) {
   return words.empty() ? "" : command_text(words);
 }
@@ -74,14 +72,15 @@ void put_exit_codes(TemplateValues& values) {
   std::string pattern, words;
   for (const auto& meaning : exit_meanings()) {
     if (meaning.after == AfterExit::kNobody) continue;
-    const std::string code = number(static_cast<int>(meaning.code));
+    const std::string code = std::to_string(static_cast<int>(meaning.code));
     pattern += (pattern.empty() ? "" : " | ") + code;
     words += "#   " + code + " " + meaning.kind + "\n";
   }
   assert(!pattern.empty());
   values.texts["CODE_PATTERN"] = pattern;
   values.lines["CODES"] = words;
-  values.texts["STOPPED"] = number(static_cast<int>(ExitCode::kRequeue));
+  values.texts["STOPPED"] =
+      std::to_string(static_cast<int>(ExitCode::kRequeue));
 }
 
 // What starts the program inside a container, or nothing. --nv shows GPUs.
@@ -237,13 +236,13 @@ void agree_on_ranks(const LaunchConfig& launch, JobRequest& request) {
         counted(request.gpus_per_node, "GPU") +
         " on each host. Hint: a rank for each GPU: leave out --ranks-per-node, "
         "or --gpus-per-node " +
-        number(ranks_per_node(request)));
+        std::to_string(ranks_per_node(request)));
 
   const auto refuse = [&](const std::string& key, int value) {
     throw ConfigError(
-        "[submit] " + key + " = " + number(value) +
-        ", and the job would have " + number(request.nodes) + " x " +
-        number(ranks_per_node(request)) +
+        "[submit] " + key + " = " + std::to_string(value) +
+        ", and the job would have " + std::to_string(request.nodes) + " x " +
+        std::to_string(ranks_per_node(request)) +
         " ranks (hosts x ranks per host). Hint: --nodes and --ranks-per-node "
         "that agree, or --set " +
         key + "=0");
@@ -292,15 +291,16 @@ std::string job_script(const JobRequest& request) {
   values.texts["PROGRAM"] = shell_words(program);
   values.texts["ARGUMENTS"] = shell_words(request.arguments);
   values.texts["RUN_FOLDER"] = folder_word(request.run_folder);
-  values.texts["MAX_REQUEUES"] = number(request.max_requeues);
-  values.texts["AT_SAME_CHECKPOINT"] = number(RestartPolicy::kSamePlace);
+  values.texts["MAX_REQUEUES"] = std::to_string(request.max_requeues);
+  values.texts["AT_SAME_CHECKPOINT"] =
+      std::to_string(RestartPolicy::kSamePlace);
   const QsubOptions qsub = qsub_options(request);
   values.texts["QSUB_OPTIONS"] = qsub.words;
   values.texts["QSUB_VARIABLES"] =
       qsub.variables.empty() ? "" : shell(qsub.variables);
   values.texts["FLUX_RUN_OPTIONS"] = flux_run_options(request);
-  values.texts["RANKS_PER_NODE"] = number(ranks_per_node(request));
-  values.texts["LSF_REQUEUE"] = number(kLsfRequeue);
+  values.texts["RANKS_PER_NODE"] = std::to_string(ranks_per_node(request));
+  values.texts["LSF_REQUEUE"] = std::to_string(kLsfRequeue);
   values.texts["LOG_NAME"] = log_name(request);
   values.texts["STEP_OPTIONS"] =
       request.container.empty() || sif ? "" : pyxis_options(request);

@@ -24,8 +24,6 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump();
 }
 
-std::string number(int value) { return std::to_string(value); }
-
 // A label of DNS (RFC 1035), with room for what the operator adds.
 std::string object_name(const std::string& name) {
   constexpr size_t kLongest = 40;
@@ -80,10 +78,11 @@ std::string labels(const KubernetesRequest& request) {
 
 std::string resources(const JobRequest& job) {
   std::string text =
-      "cpu: \"" + number(ranks_per_node(job) * std::max(1, job.cpus_per_rank)) +
+      "cpu: \"" +
+      std::to_string(ranks_per_node(job) * std::max(1, job.cpus_per_rank)) +
       "\"";
   if (job.gpus_per_node > 0)
-    text += ", nvidia.com/gpu: \"" + number(job.gpus_per_node) + "\"";
+    text += ", nvidia.com/gpu: \"" + std::to_string(job.gpus_per_node) + "\"";
   return text;
 }
 
@@ -105,7 +104,7 @@ std::string volumes(const JobRequest& job, const std::string& config_map) {
   std::string text =
       "- {name: config, configMap: {name: " + config_map +
       "}}\n- {name: shm, emptyDir: {medium: Memory, sizeLimit: " +
-      number(kSharedGibOfRank * ranks_per_node(job)) + "Gi}}\n";
+      std::to_string(kSharedGibOfRank * ranks_per_node(job)) + "Gi}}\n";
   for (size_t i = 0; i < job.mounts.size(); ++i)
     text +=
         "- {name: volume-" + std::to_string(i) +
@@ -121,19 +120,21 @@ TemplateValues values_of(const KubernetesRequest& request,
   TemplateValues values;
   values.parts = {request.configs.size() > 1 ? "SWEEP" : "ONE"};
   values.texts["POINTS"] = std::to_string(request.configs.size());
-  values.texts["MAX_REQUEUES"] = number(job.max_requeues);
-  values.texts["STOPPED"] = number(static_cast<int>(ExitCode::kRequeue));
-  values.texts["GRACE_S"] = number(
+  values.texts["MAX_REQUEUES"] = std::to_string(job.max_requeues);
+  values.texts["STOPPED"] =
+      std::to_string(static_cast<int>(ExitCode::kRequeue));
+  values.texts["GRACE_S"] = std::to_string(
       static_cast<int>(std::ceil(request.stop_margin_s + kForTheStep_s)));
   values.texts["IMAGE"] = quoted(job.container);
-  values.texts["RANKS"] = number(ranks_per_node(job));
-  values.texts["NODES"] = number(job.nodes);
+  values.texts["RANKS"] = std::to_string(ranks_per_node(job));
+  values.texts["NODES"] = std::to_string(job.nodes);
   values.texts["RESOURCES"] = resources(job);
   values.lines["LABELS"] = labels(request);
   const std::string deadline =
-      request.time_s ? "activeDeadlineSeconds: " +
-                           number(static_cast<int>(*request.time_s)) + "\n"
-                     : "";
+      request.time_s
+          ? "activeDeadlineSeconds: " +
+                std::to_string(static_cast<int>(*request.time_s)) + "\n"
+          : "";
   values.lines["DEADLINE"] = indented(deadline, 2);
   values.lines["MPI_DEADLINE"] = indented(deadline, 4);
   values.lines["JOB_MOUNTS"] = indented(mounts(job), 12);

@@ -19,7 +19,7 @@ namespace {
 
 using Device = void*;
 using EventSet = void*;
-constexpr int kSuccess = 0;
+constexpr int kNvmlSuccess = 0;
 constexpr unsigned kClockSm = 1, kTemperatureGpu = 0, kEccUncorrected = 1,
                    kEccVolatile = 0;
 constexpr unsigned long long kEventXid = 8;
@@ -80,7 +80,7 @@ struct Nvml::Calls {
   template <class... Arguments>
   bool call(const char* name, Arguments... arguments) const {
     const auto function = find<int (*)(Arguments...)>(name);
-    return function != nullptr && function(arguments...) == kSuccess;
+    return function != nullptr && function(arguments...) == kNvmlSuccess;
   }
   std::string text(const char* name, Device device) const {
     std::array<char, kTextSize> value{};

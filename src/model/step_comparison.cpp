@@ -95,7 +95,7 @@ void set_parameters(Parameters& p) {
   p.flat_running().zero_();
 }
 
-at::Tensor on_host(const at::Tensor& t) {
+at::Tensor doubles_of(const at::Tensor& t) {
   return t.to(at::kCPU, at::kDouble).clone();
 }
 
@@ -159,12 +159,12 @@ StepRecord record_made_up_step(Network& network) {
            scale, static_cast<double>(logits.numel()));
   network.backward(result.dlogits);
 
-  StepRecord record{on_host(logits),
-                    row_major(on_host(p.flat_gradients_and_statistics()), p),
+  StepRecord record{doubles_of(logits),
+                    row_major(doubles_of(p.flat_gradients_and_statistics()), p),
                     {}};
   record.gradients.narrow(0, 0, p.size()).div_(scale);
   p.update_running(at::zeros({}, p.flat_values().options()), 1.0);
-  record.evaluation = on_host(network.forward(images, Mode::kInference));
+  record.evaluation = doubles_of(network.forward(images, Mode::kInference));
   return record;
 }
 

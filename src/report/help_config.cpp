@@ -15,7 +15,7 @@ namespace {
 // number, a switch, one of the choices that --help prints anyway. So a password
 // in a wrong place of the file is a TEXT.
 
-bool is_number(const std::string& text) {
+bool is_any_number(const std::string& text) {
   char* end = nullptr;
   std::strtod(text.c_str(), &end);
   return !text.empty() && end == text.c_str() + text.size();
@@ -35,7 +35,7 @@ bool may_be_shown(const ConfigOption& option, const std::string& value) {
   if (holds_text(option))
     return std::ranges::find(option.choices, value) != option.choices.end();
   return holds_switch(option) ? value == "true" || value == "false"
-                              : is_number(value);
+                              : is_any_number(value);
 }
 
 std::string shown(const ConfigOption& option, const YAML::Node& value) {

@@ -31,8 +31,8 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 2;
-constexpr double kQuietSeconds = 5;  // before the log hears of an outage
+constexpr double kFirstWaitSeconds = 0.05, kLongestWaitSeconds = 2;
+constexpr double kQuietOutageSeconds = 5;  // before the log hears of an outage
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct OpenFile {
@@ -73,7 +73,7 @@ class LocalStore final : public Store {
  public:
   explicit LocalStore(double retry_s)
       : retry_s_(retry_s),
-        outages_("files", std::min(kQuietSeconds, retry_s / 4), kNever) {}
+        outages_("files", std::min(kQuietOutageSeconds, retry_s / 4), kNever) {}
 
   void read(const std::string& path, uint64_t offset, uint64_t count,
             std::vector<std::byte>& into, const ReadOptions& options) override {
@@ -122,7 +122,7 @@ class LocalStore final : public Store {
   template <class Attempt>
   void patiently(const std::string& path, const ReadOptions& options,
                  Attempt attempt) {
-    double since = 0, wait_s = kFirstPauseSeconds;
+    double since = 0, wait_s = kFirstWaitSeconds;
     while (!attempt()) {
       const int error = errno;
       const bool gone =
@@ -139,7 +139,7 @@ class LocalStore final : public Store {
                                  " (data.retry_s). Hint: see dmesg, the mounts "
                                  "and the file server");
       pause(std::min(wait_s, since + retry_s_ - now), options.stop);
-      wait_s = std::min(2 * wait_s, kLongestPauseSeconds);
+      wait_s = std::min(2 * wait_s, kLongestWaitSeconds);
     }
     outages_.worked();
   }

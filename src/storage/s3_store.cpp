@@ -20,10 +20,6 @@ namespace {
 constexpr uint64_t kLongestListing = uint64_t{8} << 20;
 constexpr double kLongestPage_s = 600;
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
 class S3Store final : public ObjectStore {
  public:
   S3Store(S3World world, const S3Options& options, const Environment& env)
@@ -114,7 +110,7 @@ class S3Store final : public ObjectStore {
   bool put(const std::string& path, std::string_view content,
            const PutCondition& condition,
            const std::stop_token& stop) override {
-    S3Call call = put_call(path, bytes_of(content), stop);
+    S3Call call = put_call(path, std::as_bytes(std::span(content)), stop);
     if (condition.only_new) call.headers["if-none-match"] = "*";
     if (!condition.replaces.empty())
       call.headers["if-match"] = condition.replaces;

@@ -28,11 +28,6 @@ constexpr double kLoadSeconds = 1;  // at least, unless kMostBatches come first
 constexpr int kMostBatches = 1000;
 constexpr double kReadSeconds = 1;
 
-TrainStep::Options without_others(TrainStep::Options options) {
-  options.communicate = false;
-  return options;
-}
-
 class StageBench {
  public:
   StageBench(const RunContext& run, const StageRateOptions& options)
@@ -48,7 +43,7 @@ class StageBench {
         as_configured_(loader_options(run.config.data, options.images,
                                       *run.dataset.images, run.device.cores)),
         step_(run.network, run.comm, options.step),
-        silent_(run.network, run.comm, without_others(options.step)),
+        silent_(run.network, run.comm, options.step.without_communication()),
         entries_(static_cast<double>(options.images * run.comm.size()) *
                  static_cast<double>(run.dataset.manifest.finding_count())) {}
 

@@ -32,11 +32,6 @@ at::Tensor random_labels(int64_t batch, int64_t findings, Random& random) {
   return labels;
 }
 
-TrainStep::Options without_others(TrainStep::Options options) {
-  options.communicate = false;
-  return options;
-}
-
 // From where the GPU begins with what is launched to where it ends, as
 // PyTorch's events tell it; on a CPU by the clock.
 class Stopwatch {
@@ -84,7 +79,7 @@ StepBench::StepBench(Network& network, Communicator& comm, const Device& device,
       device_(device),
       options_(options),
       step_(network, comm, options.step),
-      silent_(network, comm, without_others(options.step)) {
+      silent_(network, comm, options.step.without_communication()) {
   assert(options.batch > 0 && options.steps > 0 && options.at_once > 0);
   Random random(1, Purpose::kTest, static_cast<uint64_t>(comm.rank()));
   images_ = random_images(options.batch, options.size, random);

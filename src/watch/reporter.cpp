@@ -11,7 +11,7 @@
 namespace chexnet {
 namespace {
 
-constexpr double kNever = -1e9;  // on the steady clock
+constexpr double kNotYet = -1e9;  // on the steady clock
 // An observer that has not answered for so long may be reached another way.
 constexpr double kAnswerWithin_s = 2;
 
@@ -24,7 +24,7 @@ Reporter::Reporter(Options options, HostRanks& host, ReportChannel& channel,
       channel_(channel),
       end_(end),
       clock_(std::move(clock)),
-      reported_s_(kNever),
+      reported_s_(kNotYet),
       answered_s_(channel.observers(), clock_()) {
   assert(options_.local_rank >= 0 && options_.local_rank < host_.size());
   assert(!options_.observers.empty() && options_.silence_s > 0);

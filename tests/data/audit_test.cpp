@@ -14,7 +14,7 @@ namespace {
 
 // A picture of its own for each seed, of `side` pixels: smooth, so that its
 // sketch means something.
-std::vector<uint8_t> picture(int seed, int side) {
+std::vector<uint8_t> seeded_picture(int seed, int side) {
   std::vector<uint8_t> pixels;
   for (int y = 0; y < side; ++y)
     for (int x = 0; x < side; ++x)
@@ -32,18 +32,18 @@ Audit look_at(const DataConfig& config) {
 }
 
 // Four images of four patients: two to train on, one to validate, one to test.
-struct Set {
+struct AuditedSet {
   ScratchFolder folder;
   Manifest manifest;
   Splits splits;
   DataConfig config;
   Stores stores;
 
-  Set() {
+  AuditedSet() {
     manifest.findings = {"Edema", "Hernia"};
     for (int i = 0; i < 4; ++i) {
       add_row("p" + std::to_string(i), {i == 0 ? 1.0f : 0.0f, 0.0f});
-      write(i, picture(i, 32), 32);
+      write(i, seeded_picture(i, 32), 32);
     }
     splits.train = {"train", {0, 1}, ""};
     splits.val = {"val", {2}, ""};
@@ -79,7 +79,7 @@ struct Set {
 }  // namespace
 
 TEST_CASE("a sound set is clean, and its splits are counted") {
-  Set set;
+  AuditedSet set;
   const Audit found = set.look();
   CHECK(found.clean());
   REQUIRE(found.splits.size() == 3);
@@ -89,7 +89,7 @@ TEST_CASE("a sound set is clean, and its splits are counted") {
   CHECK(train.positives == std::vector<size_t>{1, 0});
   CHECK(train.no_finding == 1);
   CHECK(train.subgroups.at("sex F").images == 2);
-  CHECK(train.subgroups.at("age 20-39").images == 2);  // 20 is not below 20
+  CHECK(train.subgroups.at("age 18-39").images == 2);  // as evaluate has
   CHECK(found.sizes.at("32 x 32") == 4);
   CHECK((found.missing.empty() && found.corrupt.empty() &&
          found.duplicates.empty()));
@@ -99,7 +99,7 @@ TEST_CASE("a sound set is clean, and its splits are counted") {
 
 TEST_CASE(
     "what is missing, unlisted, damaged, flat or of another size is named") {
-  Set set;
+  AuditedSet set;
   fs::remove(set.folder / "1.png");
   set.folder.write("2.png", "no picture");
   set.write(3, std::vector<uint8_t>(24 * 24, 7), 24);
@@ -116,7 +116,7 @@ TEST_CASE(
 }
 
 TEST_CASE("tables and lists that the config names are no strangers") {
-  Set set;
+  AuditedSet set;
   set.folder.write("table.csv", "image");
   set.folder.write("train.txt", "0.png");
   set.folder.write("withdrawn.txt", "");
@@ -173,13 +173,13 @@ TEST_CASE("entries of -1 are counted where a table of several has them") {
 
 TEST_CASE(
     "the same picture in two splits is a leak, in one split only counted") {
-  Set set;
-  set.write(1, picture(0, 32), 32);
+  AuditedSet set;
+  set.write(1, seeded_picture(0, 32), 32);
   const Audit within = set.look();
   CHECK(within.duplicates ==
         std::vector<std::vector<std::string>>{{"0.png", "1.png"}});
   CHECK(within.clean());
-  set.write(3, picture(2, 32), 32);
+  set.write(3, seeded_picture(2, 32), 32);
   const Audit across = set.look();
   CHECK(across.duplicates.size() == 2);
   REQUIRE(across.leaks.size() == 1);
@@ -188,7 +188,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a patient in two splits is a leak") {
-  Set set;
+  AuditedSet set;
   set.manifest.patients[3] = "p0";
   const Audit found = set.look();
   CHECK(found.leaks ==
@@ -196,7 +196,7 @@ TEST_CASE("a patient in two splits is a leak") {
 }
 
 TEST_CASE("rows of no split are not looked for, and no strangers on the disk") {
-  Set set;
+  AuditedSet set;
   set.splits.test.rows.clear();
   fs::remove(set.folder / "3.png");
   size_t all = 0;
@@ -208,7 +208,7 @@ TEST_CASE("rows of no split are not looked for, and no strangers on the disk") {
 }
 
 TEST_CASE("a table of another size than NIH's is compared with nothing") {
-  Set set;
+  AuditedSet set;
   set.config.manifest.format = {ManifestFormat::kNih};
   const Audit found = set.look();
   REQUIRE(found.known.size() == 1);

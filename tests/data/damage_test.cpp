@@ -20,14 +20,14 @@ namespace {
 constexpr Preprocessing kInput{40, 32, ResizeKind::kAntialias, 1'000'000};
 
 // A phantom set of its own, to be maltreated.
-struct Set {
+struct DamagedSet {
   ScratchFolder folder;
   Manifest manifest;
   std::vector<uint32_t> rows;
   std::unique_ptr<Stores> stores;
   std::unique_ptr<ImageSource> source;
 
-  explicit Set(double retry_s = 0)
+  explicit DamagedSet(double retry_s = 0)
       : stores(std::make_unique<Stores>(S3Options{}, retry_s)) {
     manifest = draw_phantom_set(folder / "set", 12, 48);
     rows = all_rows(manifest);
@@ -49,7 +49,7 @@ DamagePolicy skip(double limit) { return {true, limit}; }
 
 TEST_CASE(
     "an outage ends the loader, however it reads; it is no damaged image") {
-  const Set set(0.05);
+  const DamagedSet set(0.05);
   const ImageReader reader(*set.source, kInput, Augmentation::none(), 1);
   const EvalSampler sampler(set.rows, 0, 1);
   set.take_away();
@@ -62,7 +62,7 @@ TEST_CASE(
 }
 
 TEST_CASE("batches are whole when the images come back in time") {
-  const Set set(3600);
+  const DamagedSet set(3600);
   const ImageReader reader(*set.source, kInput, Augmentation::none(), 1);
   const EvalSampler sampler(set.rows, 0, 1);
   set.take_away();
@@ -75,7 +75,7 @@ TEST_CASE("batches are whole when the images come back in time") {
 }
 
 TEST_CASE("a loader stops without waiting for storage that does not answer") {
-  const Set set(1e6);
+  const DamagedSet set(1e6);
   const ImageReader reader(*set.source, kInput, Augmentation::none(), 1);
   const EvalSampler sampler(set.rows, 0, 1);
   set.take_away();
@@ -88,7 +88,7 @@ TEST_CASE("a loader stops without waiting for storage that does not answer") {
 }
 
 TEST_CASE("asked to stop, the consumer waits for no batch that is missing") {
-  const Set set(1e6);
+  const DamagedSet set(1e6);
   const ImageReader reader(*set.source, kInput, Augmentation::none(), 1);
   const TrainSampler sampler(set.rows, {.seed = 5, .batch = 4});
   for (const int readers : {0, 4}) {
@@ -198,7 +198,7 @@ TEST_CASE("damage that only an index shows has the hint to index again") {
       accept_damage(skip(0.01), {message, message}, 10, "test", "", *comm);
     });
   };
-  Set set;
+  DamagedSet set;
   const auto damage_of_row_0 = [&] {
     FetchedImage fetched;
     return error_of<DataError>([&] {
@@ -226,7 +226,7 @@ TEST_CASE("damage that only an index shows has the hint to index again") {
 }
 
 TEST_CASE("packs and records keep the place of an image that was left out") {
-  Set set;
+  DamagedSet set;
   set.damage(3);
   const auto comm = solo_communicator();
   PackJob job;
@@ -256,7 +256,7 @@ TEST_CASE("packs and records keep the place of an image that was left out") {
 }
 
 TEST_CASE("an outage ends a pack, which goes on afterwards") {
-  Set set;
+  DamagedSet set;
   const auto comm = solo_communicator();
   PackJob job;
   job.rows = set.rows;

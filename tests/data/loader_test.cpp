@@ -37,8 +37,8 @@ Phantom& phantom() {
   return set;
 }
 
-constexpr Preprocessing kInput{40, 32, ResizeKind::kAntialias, 1'000'000};
-const Augmentation kEverything{true, false, true, 0.8, 5, 0.1, 0.2};
+constexpr Preprocessing kLoaderInput{40, 32, ResizeKind::kAntialias, 1'000'000};
+const Augmentation kAllAugmentations{true, false, true, 0.8, 5, 0.1, 0.2};
 
 struct Content {
   std::vector<uint8_t> images;
@@ -59,7 +59,7 @@ std::map<uint64_t, Content> samples(int ranks, int workers,
                                     int batch = 8) {
   auto& p = phantom();
   std::map<uint64_t, Content> out;
-  const ImageReader reader(*p.source, kInput, kEverything, 5);
+  const ImageReader reader(*p.source, kLoaderInput, kAllAugmentations, 5);
   for (int rank = 0; rank < ranks; ++rank) {
     const TrainSampler sampler(p.rows, {.seed = 5,
                                         .batch = static_cast<uint64_t>(batch),
@@ -153,7 +153,7 @@ TEST_CASE(
       ImageIndex::scan(p.manifest, p.rows, {(folder / "images").string()},
                        stores),
       stores);
-  const ImageReader reader(source, kInput, Augmentation::none(), 1);
+  const ImageReader reader(source, kLoaderInput, Augmentation::none(), 1);
   for (const int workers : {0, 3}) {
     const EvalSampler sampler(p.rows, 0, 1);
     Loader loader(p.manifest, reader, sampler, {23, workers, 1});
@@ -175,7 +175,7 @@ TEST_CASE("what a worker cannot handle reaches the consumer") {
     }
   };
   auto& p = phantom();
-  const ImageReader reader(*p.source, kInput, Augmentation::none(), 1);
+  const ImageReader reader(*p.source, kLoaderInput, Augmentation::none(), 1);
   const Failing sampler;
   Loader loader(p.manifest, reader, sampler, {4, 2, 2});
   CHECK(error_of<std::runtime_error>([&] {
@@ -185,7 +185,7 @@ TEST_CASE("what a worker cannot handle reaches the consumer") {
 
 TEST_CASE("a loader that is not read to its end stops") {
   auto& p = phantom();
-  const ImageReader reader(*p.source, kInput, Augmentation::none(), 1);
+  const ImageReader reader(*p.source, kLoaderInput, Augmentation::none(), 1);
   const TrainSampler sampler(p.rows, {.batch = 4});
   for (int i = 0; i < 20; ++i) {
     Loader loader(p.manifest, reader, sampler, {4, 3, 2});
@@ -202,15 +202,15 @@ TEST_CASE(
   const auto pixels = [&](Augmentation augmentation, uint64_t seed,
                           uint64_t position) {
     std::vector<uint8_t> out(32 * 32);
-    ImageReader(*p.source, kInput, augmentation, seed)
+    ImageReader(*p.source, kLoaderInput, augmentation, seed)
         .read({4, position, false}, out.data(), scratch);
     return out;
   };
   const auto plain = pixels(Augmentation::none(), 1, 1);
   CHECK(plain == pixels(Augmentation::none(), 2, 9));
-  CHECK(pixels(kEverything, 1, 1) == pixels(kEverything, 1, 1));
-  CHECK(pixels(kEverything, 1, 1) != pixels(kEverything, 1, 2));
-  CHECK(pixels(kEverything, 1, 1) != pixels(kEverything, 2, 1));
+  CHECK(pixels(kAllAugmentations, 1, 1) == pixels(kAllAugmentations, 1, 1));
+  CHECK(pixels(kAllAugmentations, 1, 1) != pixels(kAllAugmentations, 1, 2));
+  CHECK(pixels(kAllAugmentations, 1, 1) != pixels(kAllAugmentations, 2, 1));
   const std::vector<Augmentation> each = {
       {.random_crop = true},
       {.random_resized_crop = true, .crop_area_min = 0.3},

@@ -17,7 +17,7 @@ using namespace chexnet;
 
 namespace {
 
-const std::string kHeader =
+const std::string kNihHeader =
     "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient "
     "Gender,View "
     "Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]";
@@ -36,10 +36,10 @@ TEST_CASE("both forms of NIH's header read alike") {
       "00000001_000.png,Cardiomegaly|Hernia,0,1,58,M,PA,2682,2749,0.143,0.143";
   const std::string more =
       "00000002_000.png,No Finding,0,2,006M,F,AP,2682,2749,0.143,0.143";
-  const auto plain = read_manifest(
-      nih(folder.write("a.csv", kHeader + "\n" + rows + "\n" + more + "\n")));
+  const auto plain = read_manifest(nih(
+      folder.write("a.csv", kNihHeader + "\n" + rows + "\n" + more + "\n")));
   const auto commas = read_manifest(nih(folder.write(
-      "b.csv", kHeader + ",\r\n" + rows + ",\r\n" + more + ",\r\n")));
+      "b.csv", kNihHeader + ",\r\n" + rows + ",\r\n" + more + ",\r\n")));
   for (const auto* m : {&plain, &commas}) {
     REQUIRE(m->size() == 2);
     CHECK(m->label_row(0)[1] == 1);
@@ -70,7 +70,8 @@ TEST_CASE("a damaged NIH table is refused with file, line and what to do") {
        ":3: the image of this row appears twice, first on line 2"}};
   for (const auto& c : cases) {
     const auto text = error_of<DataError>([&] {
-      read_manifest(nih(folder.write("t.csv", kHeader + "\n" + c.row + "\n")));
+      read_manifest(
+          nih(folder.write("t.csv", kNihHeader + "\n" + c.row + "\n")));
     });
     INFO(text);
     CHECK(text.find("t.csv") != std::string::npos);

@@ -11,7 +11,7 @@ using namespace chexnet;
 
 namespace {
 
-constexpr int kSide = 96;
+constexpr int kPhantomSide = 96;
 constexpr int kPersons = 150;
 
 PlannedPhantom planned(uint32_t patient) {
@@ -34,12 +34,13 @@ struct Change {
 
 Change change_of(const PlannedPhantom& phantom, const PhantomBox& box) {
   const auto& [plan, noise] = phantom;
-  const auto with = brightness_of(plan, noise, kSide);
-  const auto plain = brightness_of(without(plan, box.finding), noise, kSide);
+  const auto with = brightness_of(plan, noise, kPhantomSide);
+  const auto plain =
+      brightness_of(without(plan, box.finding), noise, kPhantomSide);
   Change change;
-  for (int row = 0; row < kSide; ++row)
-    for (int col = 0; col < kSide; ++col) {
-      const auto at = static_cast<size_t>(row * kSide + col);
+  for (int row = 0; row < kPhantomSide; ++row)
+    for (int col = 0; col < kPhantomSide; ++col) {
+      const auto at = static_cast<size_t>(row * kPhantomSide + col);
       const double by = std::abs(with[at] - plain[at]), x = col + 0.5,
                    y = row + 0.5;
       change.all += by;
@@ -57,7 +58,7 @@ TEST_CASE("a phantom's box holds what is drawn of its finding") {
   std::array<int, kPhantomFindings> boxes{};
   for (uint32_t patient = 1; patient <= kPersons; ++patient) {
     const PlannedPhantom phantom = planned(patient);
-    for (const PhantomBox& box : boxes_of(phantom.plan, kSide)) {
+    for (const PhantomBox& box : boxes_of(phantom.plan, kPhantomSide)) {
       const Change change = change_of(phantom, box);
       REQUIRE(change.all > 0);
       share[box.finding] += change.in_box / change.all;

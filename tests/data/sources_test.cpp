@@ -14,9 +14,9 @@ using namespace chexnet;
 
 namespace {
 
-constexpr float kNone = NAN;
+constexpr float kNotLabeled = NAN;
 
-bool same(const std::vector<float>& a, const std::vector<float>& b) {
+bool equal_labels(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(a, b, [](float x, float y) {
     return x == y || (std::isnan(x) && std::isnan(y));
   });
@@ -58,11 +58,13 @@ TEST_CASE("tables are one by names of findings, and what one lacks is open") {
   CHECK(m.images == Strings{"x", "y", "z"});
   CHECK(m.rows.at("z") == 2);
   CHECK((m.place(0) == a + ":2" && m.place(2) == b + ":3"));
-  CHECK(same(m.labels, {1, 0, kNone, kNone, kNone, 1, kNone, kNone, 0}));
+  CHECK(equal_labels(m.labels, {1, 0, kNotLabeled, kNotLabeled, kNotLabeled, 1,
+                                kNotLabeled, kNotLabeled, 0}));
   // A blank cell follows its policy, a column that is not there does not.
-  CHECK(same(m.scored, {1, 0, kNone, kNone, 0, 1, kNone, kNone, 0}));
+  CHECK(equal_labels(m.scored, {1, 0, kNotLabeled, kNotLabeled, 0, 1,
+                                kNotLabeled, kNotLabeled, 0}));
   config.findings = {"B"};
-  CHECK(same(read_manifest(config).labels, {kNone, 1, 0}));
+  CHECK(equal_labels(read_manifest(config).labels, {kNotLabeled, 1, 0}));
   config.findings = {"C"};
   CHECK(holds(refused<ConfigError>(config), "no finding 'C'"));
   config = csv({a, folder.write("c.csv", kStart + "A\nx,p,,,,1\n")});
@@ -106,7 +108,7 @@ TEST_CASE("each table has the policy of its own format for blanks") {
                    "s/train/patient1/study1/view1.jpg,F,50,Frontal,AP,\n");
   DataConfig config = csv({plain, chexpert});
   config.manifest.format = {ManifestFormat::kCsv, ManifestFormat::kChexpert};
-  CHECK(same(read_manifest(config).labels, {kNone, 0}));
+  CHECK(equal_labels(read_manifest(config).labels, {kNotLabeled, 0}));
   config.manifest.format.push_back(ManifestFormat::kNih);
   CHECK(holds(refused<ConfigError>(config),
               "data.manifest.format: 3 values for 2 tables"));
@@ -121,7 +123,8 @@ TEST_CASE("columns that a config names are in one of its tables") {
   DataConfig config = csv({folder.write("a.csv", kStart + "A,x\ni,p,,,,1,7\n"),
                            folder.write("b.csv", kStart + "B\nj,q,,,,0\n")});
   config.manifest.columns.findings = {"A", "B"};
-  CHECK(same(read_manifest(config).labels, {1, kNone, kNone, 0}));
+  CHECK(equal_labels(read_manifest(config).labels,
+                     {1, kNotLabeled, kNotLabeled, 0}));
   config.manifest.columns.findings = {"A", "B", "C"};
   CHECK(holds(refused<DataError>(config), "no table has the column 'C'"));
 }
@@ -138,7 +141,8 @@ TEST_CASE("a mapping file says what findings are called here") {
   const Manifest m = read_manifest(config);
   CHECK(m.findings == Strings{"Lung Lesion", "Infiltration"});
   // 1 where either is, uncertain before blank, 0 only where both are.
-  CHECK(same(m.labels, {1, 1, 0, kNone, kNone, 0, 0.7f, 0}));
+  CHECK(
+      equal_labels(m.labels, {1, 1, 0, kNotLabeled, kNotLabeled, 0, 0.7f, 0}));
   CHECK_FALSE(m.finding_names_sha256.empty());
   const auto before = m.finding_names_sha256;
   folder.write("names.csv", "name,finding\nMass,Lung Lesion\n");

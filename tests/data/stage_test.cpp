@@ -23,17 +23,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kSide = 8;
+constexpr int kStagedSide = 8;
 
 // A pack in which every pixel of image i has the value grays[i].
 void write_pack(const std::string& path, const std::vector<uint8_t>& grays) {
-  PackShape shape{kSide, ResizeKind::kArea, {}};
+  PackShape shape{kStagedSide, ResizeKind::kArea, {}};
   for (size_t i = 0; i < grays.size(); ++i)
     shape.names.push_back(std::to_string(i) + ".png");
   PackWriter::prepare(path, shape);
   PackWriter writer(path, shape);
   for (size_t i = 0; i < grays.size(); ++i)
-    writer.write(i, std::vector<uint8_t>(kSide * kSide, grays[i]), {});
+    writer.write(i, std::vector<uint8_t>(kStagedSide * kStagedSide, grays[i]),
+                 {});
   writer.finish();
 }
 

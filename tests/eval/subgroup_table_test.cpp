@@ -32,7 +32,7 @@ Manifest made_up_manifest() {
   return m;
 }
 
-Predictions made_up(bool backwards) {
+Predictions ordered_cases(bool backwards) {
   const MadeUpCases cases;
   std::vector<size_t> order(400);
   std::iota(order.begin(), order.end(), size_t{0});
@@ -47,17 +47,17 @@ Predictions made_up(bool backwards) {
   return p;
 }
 
-const BootstrapOptions kFew{.resamples = 100};
+const BootstrapOptions kHundred{.resamples = 100};
 
 std::string all_figures(const Predictions& p) {
   const Manifest m = made_up_manifest();
   const std::vector<SubgroupTable> tables = {
-      subgroup_table(p, {}, m, "sex", group_values(m, "sex", {}), kFew)};
+      subgroup_table(p, {}, m, "sex", group_values(m, "sex", {}), kHundred)};
   const auto rules = choose_rules(p, {}, {});
   const auto points = operating_points(p, {}, &rules, {});
   const auto reliability = reliability_of(p, {}, &rules);
-  const Comparison comparison = compare(p, p, {}, kFew);
-  return figures_csv({.figures = figures_of(p, {}, kFew),
+  const Comparison comparison = compare(p, p, {}, kHundred);
+  return figures_csv({.figures = figures_of(p, {}, kHundred),
                       .points = points,
                       .prevalence = 0.1,
                       .reliability = reliability,
@@ -68,11 +68,11 @@ std::string all_figures(const Predictions& p) {
 }  // namespace
 
 TEST_CASE("no figure depends on the order of a table's rows") {
-  CHECK(all_figures(made_up(false)) == all_figures(made_up(true)));
+  CHECK(all_figures(ordered_cases(false)) == all_figures(ordered_cases(true)));
 }
 
 TEST_CASE("a table of all figures is a CSV whatever a finding is called") {
-  const std::string text = all_figures(made_up(false));
+  const std::string text = all_figures(ordered_cases(false));
   CHECK(text.find("\n\"Mass, left\",auroc,,,0.") != std::string::npos);
   CHECK(text.find("\n\"Mass, left\",auroc_gap,,,") != std::string::npos);
   CHECK(text.find(",sex=F,0\n") != std::string::npos);
@@ -92,7 +92,8 @@ TEST_CASE("groups are by sex, by age and by what the table has") {
         }).find("Hint: data.manifest.columns.view names its column") !=
         std::string::npos);
 
-  const auto table = subgroup_table(made_up(true), {"B"}, m, "age", ages, kFew);
+  const auto table =
+      subgroup_table(ordered_cases(true), {"B"}, m, "age", ages, kHundred);
   CHECK(table.findings == Strings{"B"});
   REQUIRE(table.of.size() == 1);
   REQUIRE(table.of[0].groups.size() == 3);

@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr size_t kCount = 100'000;  // several pieces of fp32 and fp64
+constexpr size_t kElements = 100'000;  // several pieces of fp32 and fp64
 
 // One rank: an all-reduce of its rank + 1 everywhere. Catch is not asked here.
 template <class T>
@@ -26,13 +26,13 @@ std::vector<T> reduced(ncclUniqueId id, int ranks, int rank,
   cudaSetDevice(rank);
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   ncclCommInitRank(&comm, ranks, id, rank);
-  std::vector<T> values(kCount, mine);
+  std::vector<T> values(kElements, mine);
   T* device = nullptr;
-  cudaMalloc(reinterpret_cast<void**>(&device), kCount * sizeof(T));
-  cudaMemcpyAsync(device, values.data(), kCount * sizeof(T),
+  cudaMalloc(reinterpret_cast<void**>(&device), kElements * sizeof(T));
+  cudaMemcpyAsync(device, values.data(), kElements * sizeof(T),
                   cudaMemcpyHostToDevice, stream);
-  ncclAllReduce(device, device, kCount, type, op, comm, stream);
-  cudaMemcpyAsync(values.data(), device, kCount * sizeof(T),
+  ncclAllReduce(device, device, kElements, type, op, comm, stream);
+  cudaMemcpyAsync(values.data(), device, kElements * sizeof(T),
                   cudaMemcpyDeviceToHost, stream);
   ncclCommDestroy(comm);
   cudaFree(device);
@@ -56,7 +56,7 @@ void check_threads(ncclDataType_t type, ncclRedOp_t op,
       });
   }
   for (const auto& values : found)
-    CHECK(values == std::vector<T>(kCount, expected));
+    CHECK(values == std::vector<T>(kElements, expected));
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ TEST_CASE("rank 1 in another process", "[.]") {
   ncclUniqueId id{};
   std::strncpy(id.internal, name, sizeof id.internal - 1);
   CHECK(reduced<float>(id, 2, 1, ncclFloat32, ncclAvg, 3) ==
-        std::vector<float>(kCount, 2));
+        std::vector<float>(kElements, 2));
 }
 
 TEST_CASE("the fake all-reduce between two processes") {
@@ -94,7 +94,7 @@ TEST_CASE("the fake all-reduce between two processes") {
                       environ) == 0);
   unsetenv("FAKE_NCCL_TEST_ID");
   CHECK(reduced<float>(id, 2, 0, ncclFloat32, ncclAvg, 1) ==
-        std::vector<float>(kCount, 2));
+        std::vector<float>(kElements, 2));
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(status == 0);

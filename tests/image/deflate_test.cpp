@@ -15,13 +15,13 @@ using namespace chexnet;
 
 namespace {
 
-using Bytes = std::vector<uint8_t>;
+using ByteVector = std::vector<uint8_t>;
 using enum InflateStatus;
 
-InflateStatus inflated(const Bytes& stream, size_t size) {
+InflateStatus inflated(const ByteVector& stream, size_t size) {
   const ZlibInflated theirs = zlib_inflated(stream, size);
   for (const DeflateLoop loop : deflate_loops()) {
-    Bytes ours(size);
+    ByteVector ours(size);
     size_t used = 0;
     const InflateStatus status = inflate_deflate(stream, ours, loop, used);
     if (status != theirs.status) FAIL("another outcome than zlib's");
@@ -33,12 +33,12 @@ InflateStatus inflated(const Bytes& stream, size_t size) {
 }
 
 // By zlib; `most` + 1 where it is longer.
-size_t size_of(const Bytes& stream, size_t most = size_t{1} << 22) {
+size_t size_of(const ByteVector& stream, size_t most = size_t{1} << 22) {
   return zlib_inflated(stream, most).bytes.size();
 }
 
 // The size is zlib's, and the stream is whole.
-void check_whole(const Bytes& stream) {
+void check_whole(const ByteVector& stream) {
   const size_t size = size_of(stream);
   CHECK(inflated(stream, size) == kWhole);
   CHECK(inflated(stream, size + 1) == kTooShort);
@@ -63,7 +63,7 @@ std::vector<uint8_t> whole_code(size_t symbols, Random& random) {
 }
 
 // Symbols of all kinds in codes of all shapes. `far`: at most so far back.
-Bytes made_stream(Random& random, size_t least, size_t far) {
+ByteVector made_stream(Random& random, size_t least, size_t far) {
   DeflateWriter writer;
   size_t written = 0;
   while (written < least) {
@@ -117,14 +117,14 @@ TEST_CASE("deflate: random codes of every shape give zlib's bytes") {
 TEST_CASE("deflate: mutated streams end as zlib says") {
   Random random(3, Purpose::kTest, 2);
   std::array<long, 4> seen{};
-  Bytes good;
+  ByteVector good;
   size_t size = 0;
   for (long i = 0; i < mutations(); ++i) {
     if (i % 200 == 0) {
       good = made_stream(random, 700 + random.below(3000), 40000);
       size = size_of(good);
     }
-    Bytes bad = good;
+    ByteVector bad = good;
     const auto length = static_cast<uint32_t>(bad.size());
     for (uint32_t n = 1 + random.below(3); n > 0; --n) {
       // Half of them behind the codes, where a change is another stream.
@@ -156,7 +156,7 @@ TEST_CASE("deflate: every length at every near distance, and cut anywhere") {
         writer.bits(0, kDistances[distance].extra);
       }
     writer.symbol(kEndOfBlockSymbol);
-    const Bytes stream = writer.end();
+    const ByteVector stream = writer.end();
     check_whole(stream);
     const size_t size = size_of(stream);
     for (size_t cut = 0; cut < stream.size(); ++cut)
@@ -168,7 +168,7 @@ TEST_CASE("deflate: every length at every near distance, and cut anywhere") {
 }
 
 TEST_CASE("deflate: stored blocks between others, and damaged ones") {
-  const Bytes abc{'a', 'b', 'c'};
+  const ByteVector abc{'a', 'b', 'c'};
   DeflateWriter writer;
   writer.stored_block(abc);
   writer.stored_block({});
@@ -177,7 +177,7 @@ TEST_CASE("deflate: stored blocks between others, and damaged ones") {
   writer.symbol(258);  // four bytes from the stored block
   writer.distance(3);
   writer.symbol(kEndOfBlockSymbol);
-  writer.stored_block(Bytes(65535, 7));
+  writer.stored_block(ByteVector(65535, 7));
   check_whole(writer.end());
   CHECK(inflated({1, 0, 0, 0xFF, 0xFF}, 0) == kWhole);
   CHECK(inflated({1, 0, 0, 0xFF, 0xFF}, 1) == kTooShort);

@@ -41,7 +41,7 @@ double relative(const at::Tensor& a, const at::Tensor& b, double least = 0) {
          std::max(least, at::linalg_vector_norm(b).item<double>());
 }
 
-at::Tensor noise_images(int64_t n, int64_t size) {
+at::Tensor noise_batch(int64_t n, int64_t size) {
   at::manual_seed(7);
   return at::randint(0, 256, {n, 1, size, size}, at::kByte);
 }
@@ -58,7 +58,7 @@ TEST_CASE("the engine's gradients in fp64 are those of ATen's operators",
                                          {"densenet121", 2, 75},
                                          {"resnet50", 3, 64},
                                          {"resnet50", 2, 75}}) {
-    const at::Tensor images = noise_images(c.batch, c.size),
+    const at::Tensor images = noise_batch(c.batch, c.size),
                      labels = parity_labels(0, static_cast<int>(c.batch));
     Network reference(network_spec(c.arch), 14,
                       {.precision = Precision::kFp64, .own_engine = false});
@@ -92,7 +92,7 @@ TEST_CASE(
     "the engine's rounding errors are no larger than those of PyTorch's "
     "operators",
     "[arithmetic]") {
-  const at::Tensor images = noise_images(8, 64), labels = parity_labels(0, 8);
+  const at::Tensor images = noise_batch(8, 64), labels = parity_labels(0, 8);
   for (const char* arch : {"densenet121", "resnet50"}) {
     const auto outcome = [&](Precision precision, bool own_engine) {
       Network network(network_spec(arch), 14,
@@ -132,7 +132,7 @@ TEST_CASE("the engine's results do not depend on the number of threads",
       at::set_num_threads(threads);
       Network network(network_spec(arch), 14, {.precision = precision});
       network.parameters().initialize(3);
-      const Outcome o = run(network, noise_images(8, 64), parity_labels(0, 8));
+      const Outcome o = run(network, noise_batch(8, 64), parity_labels(0, 8));
       INFO(arch << " " << choice_name(precision) << " " << threads
                 << " threads");
       if (threads == 1) first = o;
@@ -147,7 +147,7 @@ TEST_CASE(
     "inference by the engine gives ATen's logits, whatever the batch and the "
     "place in it",
     "[arithmetic]") {
-  const at::Tensor images = noise_images(6, 64);
+  const at::Tensor images = noise_batch(6, 64);
   for (const char* arch : {"densenet121", "resnet50"}) {
     std::vector<at::Tensor> logits;
     for (const bool own_engine : {false, true}) {
@@ -175,7 +175,7 @@ at::Tensor scores_of(Network& network, const at::Tensor& images) {
 }
 void give_statistics(Network& network, int64_t size) {
   network.parameters().initialize(3);
-  run(network, noise_images(4, size), parity_labels(0, 4));
+  run(network, noise_batch(4, size), parity_labels(0, 4));
   network.parameters().update_running(at::zeros({}));
 }
 
@@ -189,7 +189,7 @@ TEST_CASE(
   for (const int64_t size : {75, 224})
     for (const char* arch : {"densenet121", "resnet50"})
       for (const auto precision : {Precision::kFp32, Precision::kBf16}) {
-        const at::Tensor images = noise_images(5, size);
+        const at::Tensor images = noise_batch(5, size);
         at::Tensor first;
         for (const int threads : {1, 2, 3}) {
           at::set_num_threads(threads);
@@ -211,7 +211,7 @@ TEST_CASE(
     "probabilities in fp32 are within 1e-5 of those in fp64, with errors of "
     "the size of ATen's",
     "[arithmetic]") {
-  const at::Tensor images = noise_images(2, 224);
+  const at::Tensor images = noise_batch(2, 224);
   for (const char* arch : {"densenet121", "resnet50"}) {
     Network exact(network_spec(arch), 14,
                   {.precision = Precision::kFp64, .own_engine = false});
@@ -245,7 +245,7 @@ TEST_CASE(
 
 TEST_CASE("weights that are promised to stay are used as they are now",
           "[arithmetic]") {
-  const at::Tensor images = noise_images(4, 64);
+  const at::Tensor images = noise_batch(4, 64);
   const auto with = [&](Network& network, const at::Tensor& batch) {
     return network.forward(batch, Mode::kInference).clone();
   };
@@ -282,7 +282,7 @@ TEST_CASE("weights that are promised to stay are used as they are now",
 TEST_CASE(
     "the engine's synchronized BatchNorm in fp32 stays near one rank with the "
     "whole batch") {
-  const at::Tensor images = noise_images(8, 64), labels = parity_labels(3, 8);
+  const at::Tensor images = noise_batch(8, 64), labels = parity_labels(3, 8);
   Network whole(network_spec("densenet121"), 14, {});
   whole.parameters().initialize(4);
   const Outcome expected = run(whole, images, labels);

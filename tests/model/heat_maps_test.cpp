@@ -40,13 +40,13 @@ TEST_CASE("the mean of a class activation map and the bias are the logit",
       const at::Tensor images = noise_images(3, 64);
       const HeatMaps maps =
           heat_maps(made.network, images, {HeatMapMethod::kCam});
-      REQUIRE((maps.images == 3 && maps.findings == kFindings));
+      REQUIRE((maps.images == 3 && maps.findings == kBedFindings));
       REQUIRE((maps.height == 2 && maps.width == 2));
       const at::Tensor logits =
           made.network.forward(images, Mode::kInference).to(at::kDouble);
       for (size_t n = 0; n < 3; ++n)
-        for (size_t k = 0; k < kFindings; ++k) {
-          const double logit = maps.logits[n * kFindings + k];
+        for (size_t k = 0; k < kBedFindings; ++k) {
+          const double logit = maps.logits[n * kBedFindings + k];
           CHECK(logit ==
                 logits[static_cast<int64_t>(n)][static_cast<int64_t>(k)]
                     .item<double>());
@@ -141,7 +141,7 @@ TEST_CASE("maps of shifted inputs are interleaved") {
                 .select(2, std::min<int64_t>(63, x + step)));
     const HeatMaps once = heat_maps(made.network, moved, {HeatMapMethod::kCam});
     for (size_t n = 0; n < 2; ++n)
-      for (size_t k = 0; k < kFindings; ++k)
+      for (size_t k = 0; k < kBedFindings; ++k)
         for (int y = 0; y < 2; ++y)
           for (int x = 0; x < 2; ++x) {
             CHECK(fine.map(n, k)[y * shifts * fine.width + x * shifts] ==

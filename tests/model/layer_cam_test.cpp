@@ -46,7 +46,7 @@ TEST_CASE("the middle map's gradient is that of differences") {
         (logits_of(made.network, middle + step * direction) -
          logits_of(made.network, middle - step * direction)) /
         (2 * step);
-    for (int64_t k = 0; k < kFindings; ++k) {
+    for (int64_t k = 0; k < kBedFindings; ++k) {
       const at::Tensor gradient = layer_cam.gradient(1, static_cast<size_t>(k));
       CHECK((gradient * direction[0]).sum().item<double>() ==
             Approx(slopes[0][k].item<double>()).epsilon(1e-4).margin(1e-6));

@@ -14,13 +14,13 @@ using namespace chexnet;
 
 namespace {
 
-constexpr int64_t kFindings = 14;
+constexpr int64_t kNamedFindings = 14;
 
 // In fp64, by the engine.
 const StepRecord& reference_of(const std::string& arch) {
   static std::map<std::string, StepRecord> computed;
   if (!computed.contains(arch)) {
-    Network network(network_spec(arch), kFindings,
+    Network network(network_spec(arch), kNamedFindings,
                     {.precision = Precision::kFp64});
     computed[arch] = record_made_up_step(network);
   }
@@ -30,7 +30,7 @@ const StepRecord& reference_of(const std::string& arch) {
 std::vector<LayerDifference> compared(const std::string& arch,
                                       Precision precision,
                                       const PlantedFault& fault = {}) {
-  Network network(network_spec(arch), kFindings,
+  Network network(network_spec(arch), kNamedFindings,
                   {.precision = precision, .own_engine = false},
                   planted(fault));
   return layer_differences(record_made_up_step(network), reference_of(arch),
@@ -80,7 +80,7 @@ TEST_CASE("a layer whose gradient is wrong is found and named") {
 
 TEST_CASE("numbers that are none agree with nothing") {
   const StepRecord& reference = reference_of("densenet121");
-  Network network(network_spec("densenet121"), kFindings, {});
+  Network network(network_spec("densenet121"), kNamedFindings, {});
   StepRecord found{reference.logits, reference.gradients.clone(),
                    reference.evaluation.clone()};
   const auto problem = [&] {

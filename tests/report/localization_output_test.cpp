@@ -17,7 +17,7 @@ FindingLocalization finding_of(const std::string& name, size_t cases) {
   return f;
 }
 
-bool has(const std::string& text, const std::string& part) {
+bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -29,18 +29,18 @@ TEST_CASE("a mean over boxed findings says how many, and how many are rough") {
   found.mean_pointing = {0.5, PercentileInterval{{0.4, 0.6}, 0}};
   found.cases = 50;
   const std::string sure = localization_text(found);
-  CHECK(has(sure, "\n  mean of 2 findings  "));
-  CHECK_FALSE(has(sure, "*"));
-  CHECK_FALSE(has(sure, "no interval"));
+  CHECK(says(sure, "\n  mean of 2 findings  "));
+  CHECK_FALSE(says(sure, "*"));
+  CHECK_FALSE(says(sure, "no interval"));
 
   found.findings.push_back(finding_of("Hernia", 1));
   found.findings.back().pointing = {1.0, {}};
   found.mean_pointing.interval.reset();
   const std::string rough = localization_text(found);
-  CHECK(has(rough, "\n  Hernia *  "));
-  CHECK(has(rough, "\n  mean of 3 findings, 1 *  "));
-  CHECK(has(rough, "* rough: fewer than ten images, or a mean that counts"));
-  CHECK(has(rough, "no interval (-): fewer than five patients"));
+  CHECK(says(rough, "\n  Hernia *  "));
+  CHECK(says(rough, "\n  mean of 3 findings, 1 *  "));
+  CHECK(says(rough, "* rough: fewer than ten images, or a mean that counts"));
+  CHECK(says(rough, "no interval (-): fewer than five patients"));
   const Json mean = localization_json(found)["mean_pointing"];
   CHECK(mean["findings"] == 3);
   CHECK(mean["few_cases"] == 1);
@@ -54,9 +54,9 @@ TEST_CASE("few images that are called positive are marked beside all") {
   found.knows_called = true;
   found.mean_pointing = found.findings[0].pointing;
   const std::string text = localization_text(found);
-  CHECK(has(text, " 3 *"));
-  CHECK(has(text, "\n  mean of 1 finding  "));
-  CHECK(has(text, "* rough"));
+  CHECK(says(text, " 3 *"));
+  CHECK(says(text, "\n  mean of 1 finding  "));
+  CHECK(says(text, "* rough"));
   const Json mean = localization_json(found)["mean_pointing_of_called"];
   CHECK(mean["findings"] == 1);
   CHECK(mean["few_cases"] == 1);

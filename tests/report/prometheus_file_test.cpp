@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool holds(const std::string& text, const std::string& part) {
+bool file_holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -41,7 +41,8 @@ RunConfig asks_for(const fs::path& node) {
 }
 
 // A run folder that asks for a file in `folder`/node. `place`: its run.dir.
-fs::path make_run(const ScratchFolder& folder, const std::string& place = "") {
+fs::path make_followed_run(const ScratchFolder& folder,
+                           const std::string& place = "") {
   Config config;
   config.train.batch = 8;
   config.run = asks_for(folder / "node");
@@ -55,35 +56,37 @@ fs::path make_run(const ScratchFolder& folder, const std::string& place = "") {
 
 TEST_CASE("a run's file follows its events") {
   const ScratchFolder folder;
-  const auto run = make_run(folder);
+  const auto run = make_followed_run(folder);
   const RunLock lock(run);
   MetricsLog log(run, {});
   log.show_in(std::make_unique<PrometheusFile>(asks_for(folder / "node"), run));
   log.write("start", 0, {{"total_steps", int64_t{100}}, {"ranks", int64_t{2}}});
-  CHECK(holds(only_page(folder / "node"), "planned_steps"));
+  CHECK(file_holds(only_page(folder / "node"), "planned_steps"));
   log.write("train", 10, {{"loss", 0.5}, {"images_per_s", 20.0}});
-  CHECK(holds(only_page(folder / "node"),
-              "_step{run=\"r\",folder=\"" + run.string() + "\"} 0\n"));
+  CHECK(file_holds(only_page(folder / "node"),
+                   "_step{run=\"r\",folder=\"" + run.string() + "\"} 0\n"));
   log.write("val", 10, {{"mean_auroc", 0.75}, {"best", "yes"}});
   const std::string page = only_page(folder / "node");
-  CHECK(holds(page, "_step{run=\"r\",folder=\"" + run.string() + "\"} 10\n"));
+  CHECK(file_holds(page,
+                   "_step{run=\"r\",folder=\"" + run.string() + "\"} 10\n"));
   // 90 steps of 8 images, 20 a second.
-  CHECK(holds(page, "remaining_seconds{run=\"r\",folder=\"" + run.string() +
-                        "\"} 36\n"));
-  CHECK(holds(page, "validation_auroc{run=\"r\",folder=\"" + run.string() +
-                        "\"} 0.75\n"));
-  CHECK(holds(page, "state=\"running\"} 1\n"));
+  CHECK(file_holds(page, "remaining_seconds{run=\"r\",folder=\"" +
+                             run.string() + "\"} 36\n"));
+  CHECK(file_holds(page, "validation_auroc{run=\"r\",folder=\"" + run.string() +
+                             "\"} 0.75\n"));
+  CHECK(file_holds(page, "state=\"running\"} 1\n"));
   folder.write("r/checkpoints/step-00000010/state.json", "{}");
   fs::create_directory_symlink("step-00000010", run / "checkpoints/last");
   log.write("checkpoint", 10, {});
-  CHECK(holds(only_page(folder / "node"), "checkpoint_timestamp_seconds{"));
+  CHECK(
+      file_holds(only_page(folder / "node"), "checkpoint_timestamp_seconds{"));
   log.write("end", 10, {});
-  CHECK(holds(only_page(folder / "node"), "state=\"finished\"} 1\n"));
+  CHECK(file_holds(only_page(folder / "node"), "state=\"finished\"} 1\n"));
 }
 
 TEST_CASE("who reads the files is another user, and sees no other file") {
   const ScratchFolder folder;
-  const auto run = make_run(folder);
+  const auto run = make_followed_run(folder);
   const mode_t before = umask(0077);
   MetricsLog log(run, {});
   log.show_in(std::make_unique<PrometheusFile>(asks_for(folder / "node"), run));
@@ -99,18 +102,19 @@ TEST_CASE("who reads the files is another user, and sees no other file") {
 
 TEST_CASE("a run that ended by an error says so in its file") {
   const ScratchFolder folder;
-  const auto run = make_run(folder);
+  const auto run = make_followed_run(folder);
   MetricsLog log(run, {});
   log.write("start", 0, {});
   write_error_event(run, 3, "the data are gone");
   const std::string page = only_page(folder / "node");
-  CHECK(holds(page, "state=\"failed\"} 1\n"));
-  CHECK(holds(page, "exit_code{run=\"r\",folder=\"" + run.string() + "\"} 3"));
+  CHECK(file_holds(page, "state=\"failed\"} 1\n"));
+  CHECK(file_holds(page,
+                   "exit_code{run=\"r\",folder=\"" + run.string() + "\"} 3"));
 }
 
 TEST_CASE("a run whose ranks were killed says so in its file") {
   const ScratchFolder folder;
-  const auto run = make_run(folder);
+  const auto run = make_followed_run(folder);
   {
     MetricsLog log(run, {});
     log.show_in(
@@ -121,7 +125,7 @@ TEST_CASE("a run whose ranks were killed says so in its file") {
                "{\"cause\":\"died\",\"exit_code\":5,\"sentence\":\"Rank 1 "
                "died\",\"step\":3,\"ranks\":[1],\"all_ranks\":[]}");
   renew_prometheus_file(run);
-  CHECK(holds(only_page(folder / "node"), "state=\"aborted\"} 1\n"));
+  CHECK(file_holds(only_page(folder / "node"), "state=\"aborted\"} 1\n"));
   // Rank 0 may be on another host than its parent, which has no such folder.
   fs::remove_all(folder / "node");
   renew_prometheus_file(run);
@@ -136,7 +140,7 @@ TEST_CASE("a folder that is not there is refused before a run begins") {
 
 TEST_CASE("a file that cannot be written ends no run") {
   const ScratchFolder folder;
-  const auto run = make_run(folder);
+  const auto run = make_followed_run(folder);
   MetricsLog log(run, {});
   log.show_in(std::make_unique<PrometheusFile>(asks_for(folder / "node"), run));
   fs::remove(folder / "node");
@@ -147,7 +151,7 @@ TEST_CASE("a file that cannot be written ends no run") {
 
 TEST_CASE("files of runs whose folders are gone are removed, and no others") {
   const ScratchFolder folder;
-  const auto run = make_run(folder);
+  const auto run = make_followed_run(folder);
   const fs::path node = folder / "node";
   const auto show = [&](const fs::path& shown) {
     PrometheusFile(asks_for(node), shown).take({{"event", "start"}});
@@ -173,7 +177,7 @@ TEST_CASE("files of runs whose folders are gone are removed, and no others") {
 TEST_CASE("the file of a run in an object store is named after its place") {
   const ScratchFolder folder;
   const fs::path node = folder / "node";
-  const auto run = make_run(folder, "s3://b/runs/live");
+  const auto run = make_followed_run(folder, "s3://b/runs/live");
   const std::string labels = "{run=\"live\",folder=\"s3://b/runs/live\"} ";
   RunConfig config = asks_for(node);
   config.dir = "s3://b/runs/live";
@@ -187,11 +191,11 @@ TEST_CASE("the file of a run in an object store is named after its place") {
   const auto pages = pages_in(node);
   REQUIRE(pages.size() == 1);
   CHECK(pages.front().filename().string().starts_with("chexnet_train_live_"));
-  CHECK(holds(only_page(node), "chexnet_train_step" + labels + "0\n"));
-  CHECK(holds(only_page(node), "checkpoint_timestamp_seconds" + labels));
+  CHECK(file_holds(only_page(node), "chexnet_train_step" + labels + "0\n"));
+  CHECK(file_holds(only_page(node), "checkpoint_timestamp_seconds" + labels));
 
   write_error_event(run, 3, "the data are gone");  // by config.yaml, once more
-  CHECK(holds(only_page(node), "exit_code" + labels + "3\n"));
+  CHECK(file_holds(only_page(node), "exit_code" + labels + "3\n"));
 
   // Complete, it leaves no folder here, and is there all the same.
   fs::remove_all(run);
@@ -201,7 +205,7 @@ TEST_CASE("the file of a run in an object store is named after its place") {
 
 TEST_CASE("no event and no config ends a run by its file") {
   const ScratchFolder folder;
-  const auto run = make_run(folder);
+  const auto run = make_followed_run(folder);
   PrometheusFile file(asks_for(folder / "node"), run);
   const std::string config = read_text(run / "config.yaml");
   folder.write("r/config.yaml", "train: [");
@@ -211,5 +215,5 @@ TEST_CASE("no event and no config ends a run by its file") {
   file.take({{"event", "start"}});
   file.take({{"event", "val"}, {"step", "no number"}, {"best", 7}});
   file.take({{"event", "end"}});
-  CHECK(holds(only_page(folder / "node"), "state=\"finished\"} 1\n"));
+  CHECK(file_holds(only_page(folder / "node"), "state=\"finished\"} 1\n"));
 }

@@ -18,7 +18,7 @@ namespace {
 
 const ReadOptions kKnown{.stop = {}, .was_there = true};
 
-std::string text_of(const std::vector<std::byte>& bytes) {
+std::string text_in(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -85,11 +85,11 @@ TEST_CASE("a file whose mount went away is read when it is back") {
   });
   SECTION("whole") {
     store->read_whole(path, bytes, kKnown);
-    CHECK(text_of(bytes) == "pixels");
+    CHECK(text_in(bytes) == "pixels");
   }
   SECTION("in part") {
     store->read(path, 2, 3, bytes, kKnown);
-    CHECK(text_of(bytes) == "xel");
+    CHECK(text_in(bytes) == "xel");
   }
 }
 

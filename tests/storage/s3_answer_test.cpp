@@ -15,8 +15,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-std::string refusal(int status, const std::string& body,
-                    const std::string& unsigned_because = "") {
+std::string refusal_text(int status, const std::string& body,
+                         const std::string& unsigned_because = "") {
   return error_of<AbsentError>([&] {
     throw_refused("s3://b/x", {status, {}, {}}, bytes_of(body),
                   unsigned_because);
@@ -99,17 +99,17 @@ TEST_CASE("a refusal repeats the server's words and says what to do") {
     INFO(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  has(refusal(403, error_xml("SignatureDoesNotMatch")),
+  has(refusal_text(403, error_xml("SignatureDoesNotMatch")),
       "HTTP 403 SignatureDoesNotMatch: Said the server. Hint: the secret key");
-  has(refusal(403, error_xml("InvalidAccessKeyId")),
+  has(refusal_text(403, error_xml("InvalidAccessKeyId")),
       "does not know this access key");
-  has(refusal(403, error_xml("RequestTimeTooSkewed")), "clock");
-  has(refusal(400, error_xml("AuthorizationHeaderMalformed",
-                             "<Region>eu-west-3</Region>")),
+  has(refusal_text(403, error_xml("RequestTimeTooSkewed")), "clock");
+  has(refusal_text(400, error_xml("AuthorizationHeaderMalformed",
+                                  "<Region>eu-west-3</Region>")),
       "set data.s3.region to eu-west-3");
-  has(refusal(404, error_xml("NoSuchBucket")), "no such bucket");
-  has(refusal(403, ""), "HTTP 403. Hint: access denied");
-  has(refusal(412, "", "no credentials found (looked at X)"),
+  has(refusal_text(404, error_xml("NoSuchBucket")), "no such bucket");
+  has(refusal_text(403, ""), "HTTP 403. Hint: access denied");
+  has(refusal_text(412, "", "no credentials found (looked at X)"),
       "The request went unsigned: no credentials found (looked at X). Hint: "
       "set AWS_ACCESS_KEY_ID");
 }

@@ -25,7 +25,7 @@ struct Sent {
 };
 
 // Gives the answers in turn, the last one for ever.
-struct Server {
+struct WriteServer {
   std::deque<std::pair<HttpResponse, std::string>> answers;
   std::vector<Sent> sent;
 
@@ -59,8 +59,8 @@ HttpResponse done(const std::string& etag = "") {
 HttpResponse length(uint64_t bytes) {
   return {206, {}, "bytes 0-0/" + std::to_string(bytes)};
 }
-std::pair<HttpResponse, std::string> refusal(int status,
-                                             const std::string& code) {
+std::pair<HttpResponse, std::string> refused_with(int status,
+                                                  const std::string& code) {
   return {{status},
           "<Error><Code>" + code + "</Code><Message>Said so</Message></Error>"};
 }
@@ -81,7 +81,7 @@ std::string etag_of_zeros(uint64_t bytes) {
 
 TEST_CASE(
     "an object is put with the SHA-256 of its content under the signature") {
-  Server server;
+  WriteServer server;
   server.answers = {{done('"' + md5_hex({}) + '"'), ""}};
   CHECK(server.store()->put("s3://b/a key", ""));
   REQUIRE(server.sent.size() == 1);
@@ -94,7 +94,7 @@ TEST_CASE(
 }
 
 TEST_CASE("what the server stored otherwise than it was sent is sent again") {
-  Server server;
+  WriteServer server;
   server.answers = {{done("\"00000000000000000000000000000000\""), ""},
                     {done("\"5d41402abc4b2a76b9719d911017c592\""), ""}};
   CHECK(server.store()->put("s3://b/k", "hello"));
@@ -106,7 +106,7 @@ TEST_CASE("what the server stored otherwise than it was sent is sent again") {
 }
 
 TEST_CASE("an ETag that is no MD5, or of encrypted objects, says nothing") {
-  Server server;
+  WriteServer server;
   HttpResponse encrypted = done("\"00000000000000000000000000000000\"");
   encrypted.is_encrypted = true;
   server.answers = {{encrypted, ""}, {done("\"abc-3\""), ""}};
@@ -119,10 +119,10 @@ TEST_CASE("an ETag that is no MD5, or of encrypted objects, says nothing") {
 TEST_CASE(
     "a condition that does not hold is an answer, one that is not known is "
     "left away") {
-  Server server;
-  server.answers = {refusal(412, "PreconditionFailed"),
+  WriteServer server;
+  server.answers = {refused_with(412, "PreconditionFailed"),
                     {done(), ""},
-                    refusal(501, "NotImplemented"),
+                    refused_with(501, "NotImplemented"),
                     {done(), ""}};
   const auto store = server.store();
   CHECK_FALSE(store->put("s3://b/lock", "x", {.only_new = true}));
@@ -136,7 +136,7 @@ TEST_CASE(
 
 TEST_CASE("a large file goes up in parts and is looked at when it is there") {
   const ScratchFolder folder;
-  Server server;
+  WriteServer server;
   server.answers = {kUpload,
                     {done(etag_of_zeros(16 * kMiB)), ""},
                     {done(etag_of_zeros(16 * kMiB)), ""},
@@ -155,9 +155,11 @@ TEST_CASE("a large file goes up in parts and is looked at when it is there") {
 
 TEST_CASE("parts are taken back when one of them is refused") {
   const ScratchFolder folder;
-  Server server;
-  server.answers = {
-      kUpload, {done(), ""}, refusal(507, "XMinioStorageFull"), {{204}, ""}};
+  WriteServer server;
+  server.answers = {kUpload,
+                    {done(), ""},
+                    refused_with(507, "XMinioStorageFull"),
+                    {{204}, ""}};
   const std::string error = error_of<AbsentError>([&] {
     server.store()->put_file("s3://b/w", file_of(folder, 40 * kMiB));
   });
@@ -178,10 +180,10 @@ TEST_CASE(
         {done(), ""},
         {done(), ""},
         {{0, "reset"}, ""},
-        refusal(404, "NoSuchUpload"),
+        refused_with(404, "NoSuchUpload"),
         {length(bytes), "x"}};
   };
-  Server server;
+  WriteServer server;
   server.answers = answers(17 * kMiB);
   server.store()->put_file("s3://b/w", file_of(folder, 17 * kMiB));
   CHECK(server.sent.size() == 6);
@@ -194,7 +196,7 @@ TEST_CASE(
 TEST_CASE(
     "an end of an upload that begins well and says an error is tried again") {
   const ScratchFolder folder;
-  Server server;
+  WriteServer server;
   server.answers = {
       kUpload,      {done(), ""},
       {done(), ""}, {done(), "<Error><Code>InternalError</Code></Error>"},
@@ -204,9 +206,10 @@ TEST_CASE(
 }
 
 TEST_CASE("what is not there needs no removing") {
-  Server server;
-  server.answers = {
-      {{204}, ""}, refusal(404, "NoSuchKey"), refusal(403, "AccessDenied")};
+  WriteServer server;
+  server.answers = {{{204}, ""},
+                    refused_with(404, "NoSuchKey"),
+                    refused_with(403, "AccessDenied")};
   const auto store = server.store();
   store->remove("s3://b/k");
   store->remove("s3://b/k");
@@ -214,7 +217,7 @@ TEST_CASE("what is not there needs no removing") {
 }
 
 TEST_CASE("uploads that nobody ended are taken back where they are ours") {
-  Server server;
+  WriteServer server;
   server.answers = {
       {done(),
        "<R><Upload><Key>runs/one/w</Key><UploadId>a</UploadId></Upload>"

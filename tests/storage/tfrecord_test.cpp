@@ -10,13 +10,13 @@ using namespace chexnet;
 
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> span_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
 Example example_of(std::string_view image, std::string_view name) {
   Example example;
-  example.image = bytes_of(image);
+  example.image = span_of(image);
   example.filename = name;
   example.labels = {0, 1, -1, 1};
   example.label_names = {"Mass", "Edema", "Hernia", "Nodule"};
@@ -27,16 +27,16 @@ Example example_of(std::string_view image, std::string_view name) {
 
 TEST_CASE("an Example comes back as it was written") {
   const std::string data = encode_example(example_of("pixels", "a/b.png"));
-  const Example back = decode_example(bytes_of(data), "x");
+  const Example back = decode_example(span_of(data), "x");
   CHECK(std::string_view(reinterpret_cast<const char*>(back.image.data()),
                          back.image.size()) == "pixels");
   CHECK(back.filename == "a/b.png");
   CHECK(back.labels == std::vector<int64_t>{0, 1, -1, 1});
   CHECK(back.label_names ==
         std::vector<std::string_view>{"Mass", "Edema", "Hernia", "Nodule"});
-  CHECK(example_image(bytes_of(data), "x").size() == 6);
+  CHECK(example_image(span_of(data), "x").size() == 6);
   CHECK(error_of<DataError>([] {
-          decode_example(bytes_of("no proto at all"), "shard record 3");
+          decode_example(span_of("no proto at all"), "shard record 3");
         }).find("shard record 3") != std::string::npos);
 }
 
@@ -95,12 +95,12 @@ TEST_CASE("labels that are floats become whole numbers or are refused") {
                     entry("image/label", sized('\x12', sized('\x0a', floats))));
   };
   const std::string data = of_labels({1, 0, NAN, -1});
-  CHECK(decode_example(bytes_of(data), "x").labels ==
+  CHECK(decode_example(span_of(data), "x").labels ==
         std::vector<int64_t>{1, 0, -1, -1});
   for (const float label : {1e30F, -1e30F, INFINITY}) {
     const std::string bad = of_labels({label});
     CHECK(error_of<DataError>([&] {
-            decode_example(bytes_of(bad), "shard record 3");
+            decode_example(span_of(bad), "shard record 3");
           }).find("a label is beyond") != std::string::npos);
   }
 }
@@ -112,14 +112,14 @@ TEST_CASE("fields of another wire type are passed over, as unknown ones are") {
         "\x0a\x04\x0a\x02\x10\x05"}) {
     CAPTURE(text);
     CHECK(error_of<DataError>([&] {
-            decode_example(bytes_of(text), "x");
+            decode_example(span_of(text), "x");
           }).find("has no image/encoded") != std::string::npos);
   }
   const std::string good = encode_example(example_of("pixels", "a.png"));
   // An int64 as a fixed64 behind the Example, and a varint within its features.
   const std::string more =
       good + std::string("\x11\x01\x02\x03\x04\x05\x06\x07\x08", 9);
-  CHECK(decode_example(bytes_of(more), "x").labels ==
+  CHECK(decode_example(span_of(more), "x").labels ==
         std::vector<int64_t>{0, 1, -1, 1});
 }
 

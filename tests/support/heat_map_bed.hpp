@@ -10,7 +10,7 @@
 
 namespace chexnet {
 
-constexpr int64_t kFindings = 5;
+constexpr int64_t kBedFindings = 5;
 
 // The same at each call.
 inline at::Tensor noise_images(int64_t n, int64_t size) {
@@ -22,11 +22,11 @@ inline at::Tensor noise_images(int64_t n, int64_t size) {
 struct Made {
   Network network;
   Made(const char* arch, NetworkOptions options)
-      : network(network_spec(arch), kFindings, std::move(options)) {
+      : network(network_spec(arch), kBedFindings, std::move(options)) {
     Parameters& parameters = network.parameters();
     parameters.initialize(3);
     for (const auto& p : parameters.list())
-      if (p.shape.size() == 1 && p.shape[0] == kFindings)
+      if (p.shape.size() == 1 && p.shape[0] == kBedFindings)
         parameters.part(parameters.flat_values(), p).fill_(0.25);
     parameters.refresh_compute_copies();
   }

@@ -14,7 +14,7 @@ void wait_for(int fd) {
 }
 
 // An observer's port, and a clock that stands still until a test moves it.
-struct Bed {
+struct LinksBed {
   double now = 1000;
   LineListener first{"127.0.0.1"}, second{"127.0.0.1"};
   ObserverLinks links{"greeting", [this] { return now; }};
@@ -33,11 +33,11 @@ struct Bed {
 }  // namespace
 
 TEST_CASE("the greeting, then reports go out, and answers come back") {
-  Bed bed;
+  LinksBed bed;
   bed.links.add({bed.first.endpoint()});
   CHECK(bed.links.observers() == 1);
   CHECK(bed.links.exchange(0, "report 1").empty());
-  auto observer = Bed::accept(bed.first);
+  auto observer = LinksBed::accept(bed.first);
   REQUIRE(observer);
   std::vector<std::string> lines;
   for (int i = 2; i < 100 && lines.size() < 3; ++i) {
@@ -61,50 +61,50 @@ TEST_CASE("the greeting, then reports go out, and answers come back") {
 }
 
 TEST_CASE("a lost connection is made again, at most once a second") {
-  Bed bed;
+  LinksBed bed;
   bed.links.add({bed.first.endpoint()});
   bed.links.exchange(0, "report");
-  REQUIRE(Bed::accept(bed.first));  // and closed at once
+  REQUIRE(LinksBed::accept(bed.first));  // and closed at once
   for (int i = 0; i < 200; ++i) {
     bed.links.exchange(0, "report");
     pollfd none{-1, 0, 0};
     poll(&none, 1, 1);
   }
-  CHECK(Bed::nobody_comes(bed.first));
+  CHECK(LinksBed::nobody_comes(bed.first));
   bed.now += ObserverLinks::kConnectEvery_s + 0.01;
   bed.links.exchange(0, "report");
-  CHECK(Bed::accept(bed.first));
+  CHECK(LinksBed::accept(bed.first));
 }
 
 TEST_CASE("an observer's addresses are tried in turn, when one had its time") {
-  Bed bed;
+  LinksBed bed;
   bed.links.add({bed.first.endpoint(), bed.second.endpoint()});
   bed.links.exchange(0, "report");
-  const auto first = Bed::accept(bed.first);
+  const auto first = LinksBed::accept(bed.first);
   REQUIRE(first);
   bed.now += 1.5;
   bed.links.reconnect(0);  // too early
   bed.links.exchange(0, "report");
-  CHECK(Bed::nobody_comes(bed.second));
+  CHECK(LinksBed::nobody_comes(bed.second));
   bed.now += 1;
   bed.links.reconnect(0);
   bed.links.exchange(0, "report");
-  CHECK(Bed::accept(bed.second));
+  CHECK(LinksBed::accept(bed.second));
   bed.now += 2.5;
   bed.links.reconnect(0);
   bed.links.exchange(0, "report");
-  CHECK(Bed::accept(bed.first));
+  CHECK(LinksBed::accept(bed.first));
 }
 
 TEST_CASE(
     "an observer without an address is silent, and one that floods ends its "
     "connection") {
-  Bed bed;
+  LinksBed bed;
   bed.links.add({});
   bed.links.add({bed.first.endpoint()});
   CHECK(bed.links.exchange(0, "report").empty());
   bed.links.exchange(1, "report");
-  auto observer = Bed::accept(bed.first);
+  auto observer = LinksBed::accept(bed.first);
   REQUIRE(observer);
   size_t most = 0;
   for (int i = 0; i < 200; ++i) {

@@ -25,8 +25,8 @@ class ScriptedInbox final : public ReportInbox {
 
 // Ranks 0 and 1 on host "a", 2 and 3 on "b"; the observer is one of a's, or
 // rank 2 as the only rank here that its host's memory shows.
-struct Bed {
-  explicit Bed(int observer = 0)
+struct ObserverBed {
+  explicit ObserverBed(int observer = 0)
       : ranks(host, 0, now),
         end(folder, observer, now),
         part({.rank = observer,
@@ -81,7 +81,7 @@ struct Bed {
 }  // namespace
 
 TEST_CASE("a report is answered, and what is no report changes nothing") {
-  Bed bed;
+  ObserverBed bed;
   bed.pass(0.05);
   CHECK(bed.inbox.answers ==
         std::vector<std::string>{answer_line(kRunTokens.answer, 0)});
@@ -104,7 +104,7 @@ TEST_CASE("a report is answered, and what is no report changes nothing") {
 }
 
 TEST_CASE("a failure is announced once, to the host and to all who report") {
-  Bed bed;
+  ObserverBed bed;
   bed.pass(1);
   bed.others[1].gone = true;
   bed.pass(1);
@@ -117,7 +117,7 @@ TEST_CASE("a failure is announced once, to the host and to all who report") {
 }
 
 TEST_CASE("what somebody has explained is told on, and not explained again") {
-  Bed bed;
+  ObserverBed bed;
   bed.folder.sentences = {"by the other observer"};
   bed.others[1].gone = true;
   bed.pass(1);
@@ -128,7 +128,7 @@ TEST_CASE("what somebody has explained is told on, and not explained again") {
 
 TEST_CASE(
     "a run folder that cannot be written does not keep a run from ending") {
-  Bed bed;
+  ObserverBed bed;
   bed.folder.broken = true;
   bed.others[1].gone = true;
   bed.pass(1);
@@ -138,16 +138,19 @@ TEST_CASE(
 }
 
 TEST_CASE("the second observer speaks only after the first had its time") {
-  const auto seconds = [](int observer, const std::function<void(Bed&)>& fail) {
-    Bed bed(observer);
+  const auto seconds = [](int observer,
+                          const std::function<void(ObserverBed&)>& fail) {
+    ObserverBed bed(observer);
     bed.pass(1);
     fail(bed);
     const double start = bed.now;
     while (bed.folder.sentences.empty() && bed.now < start + 30) bed.pass(0.05);
     return bed.now - start;
   };
-  const auto rank3_dies = [](Bed& bed) { bed.others[1].gone = true; };
-  const auto rank0_dies = [](Bed& bed) { bed.host.ranks[0].gone = true; };
+  const auto rank3_dies = [](ObserverBed& bed) { bed.others[1].gone = true; };
+  const auto rank0_dies = [](ObserverBed& bed) {
+    bed.host.ranks[0].gone = true;
+  };
   CHECK(seconds(0, rank3_dies) < 0.1);
   CHECK(seconds(1, rank3_dies) > kSecondObserverAfter_s - 0.01);
   CHECK(seconds(1, rank3_dies) < kSecondObserverAfter_s + 0.15);
@@ -156,7 +159,7 @@ TEST_CASE("the second observer speaks only after the first had its time") {
 }
 
 TEST_CASE("a suspicion that passes is forgotten") {
-  Bed bed(1);
+  ObserverBed bed(1);
   bed.pass(1);
   for (int i = 0; i < 5; ++i) {
     bed.others[1].heartbeat_age_s = 6;
@@ -168,7 +171,7 @@ TEST_CASE("a suspicion that passes is forgotten") {
 }
 
 TEST_CASE("a silent host is named as silent, not its ranks as stopped") {
-  Bed bed;
+  ObserverBed bed;
   bed.pass(1);
   bed.pass(4.9, false);
   CHECK(bed.folder.causes.empty());
@@ -177,7 +180,7 @@ TEST_CASE("a silent host is named as silent, not its ranks as stopped") {
 }
 
 TEST_CASE("what a host last said of its ranks grows older while it is silent") {
-  Bed bed;
+  ObserverBed bed;
   for (auto& view : bed.others) view.phase = Phase::kAllReduceWait;
   for (auto& rank : bed.host.ranks) rank.phase = Phase::kAllReduceWait;
   bed.others[1].phase_age_s =
@@ -190,7 +193,7 @@ TEST_CASE("what a host last said of its ranks grows older while it is silent") {
 
 TEST_CASE(
     "an endless stream of one host's reports hides no failure of another") {
-  Bed bed;
+  ObserverBed bed;
   const std::string line = report_line({bed.others[0]});  // never of rank 3
   bed.pass(1);
   for (int i = 0; i < 200 && bed.folder.causes.empty(); ++i) {
@@ -202,7 +205,7 @@ TEST_CASE(
 }
 
 TEST_CASE("after a suspension nobody is suspected before everybody had time") {
-  Bed bed;
+  ObserverBed bed;
   bed.pass(1);
   bed.now += 3600;
   bed.part.look(true);
@@ -213,7 +216,7 @@ TEST_CASE("after a suspension nobody is suspected before everybody had time") {
 }
 
 TEST_CASE("while the launcher ends the job a second of silence is enough") {
-  Bed bed;
+  ObserverBed bed;
   bed.pass(1);
   bed.others[1].heartbeat_age_s = 1.2;
   bed.pass(1);

@@ -28,8 +28,8 @@ class ScriptedChannel final : public ReportChannel {
 };
 
 // Rank `local_rank` of three on host "b", with two observers elsewhere.
-struct Bed {
-  explicit Bed(int local_rank = 0, bool observer_here = false)
+struct ReporterBed {
+  explicit ReporterBed(int local_rank = 0, bool observer_here = false)
       : ranks(host, local_rank, now),
         end(folder, 3 + local_rank, now),
         reporter({.host = "b",
@@ -71,7 +71,7 @@ const std::string kGoOn = answer_line(kRunTokens.answer, 0);
 TEST_CASE(
     "a heartbeat is shown each time, a report sent four times a second to each "
     "observer") {
-  Bed bed;
+  ReporterBed bed;
   bed.channel.answers = {{kGoOn}, {kGoOn}};
   bed.pass(2);
   CHECK(bed.host.ranks[0].heartbeat_s == bed.now);
@@ -89,7 +89,7 @@ TEST_CASE(
 TEST_CASE("the first rank of a host that runs leads it") {
   const auto leads = [](int local_rank,
                         const std::function<void(FakeHost&)>& change) {
-    Bed bed(local_rank);
+    ReporterBed bed(local_rank);
     change(bed.host);
     return bed.reporter.leads();
   };
@@ -115,7 +115,7 @@ TEST_CASE("the first rank of a host that runs leads it") {
 }
 
 TEST_CASE("who does not lead is silent, also when it ends") {
-  Bed bed(1);
+  ReporterBed bed(1);
   for (int i = 0; i < 40; ++i) {
     bed.pass(0.05);
     bed.host.ranks[0].heartbeat_s = bed.now;
@@ -123,7 +123,7 @@ TEST_CASE("who does not lead is silent, also when it ends") {
   bed.reporter.say_goodbye();
   CHECK(bed.channel.reports[0].empty());
 
-  Bed leader(0);
+  ReporterBed leader(0);
   leader.reporter.say_goodbye();
   CHECK(leader.channel.reports[0].size() == 1);
 }
@@ -131,7 +131,7 @@ TEST_CASE("who does not lead is silent, also when it ends") {
 TEST_CASE(
     "an end code of an observer is passed to the host, and then the process "
     "ends") {
-  Bed bed;
+  ReporterBed bed;
   bed.channel.answers[1] = {kGoOn, answer_line(kRunTokens.answer, 7), kGoOn};
   bed.reporter.heartbeat(false);
   CHECK(bed.host.end_code == 7);
@@ -141,7 +141,7 @@ TEST_CASE(
 }
 
 TEST_CASE("forged and senseless answers end nothing, and count as none") {
-  Bed bed;
+  ReporterBed bed;
   const std::vector<std::string> forged = {
       answer_line(kRunTokens.report, 7),
       R"({"end":7})",
@@ -166,16 +166,16 @@ TEST_CASE("forged and senseless answers end nothing, and count as none") {
 }
 
 TEST_CASE("one observer that answers is enough; one on the own host, too") {
-  Bed one;
+  ReporterBed one;
   for (int i = 0; i < 10; ++i) {
     one.channel.answers[1] = {kGoOn};
     one.pass(4);
   }
   CHECK_FALSE(one.end.exit_code);
-  Bed here(0, true);
+  ReporterBed here(0, true);
   here.pass(100);
   CHECK_FALSE(here.end.exit_code);
-  Bed none;
+  ReporterBed none;
   none.pass(4.9);
   CHECK(none.host.end_code == 0);
   none.pass(0.5);
@@ -184,7 +184,7 @@ TEST_CASE("one observer that answers is enough; one on the own host, too") {
 }
 
 TEST_CASE("after a suspension observers get their whole time again") {
-  Bed bed;
+  ReporterBed bed;
   bed.channel.answers = {{kGoOn}, {kGoOn}};
   bed.pass(1);
   bed.now += 3600;
@@ -198,7 +198,7 @@ TEST_CASE("after a suspension observers get their whole time again") {
 TEST_CASE(
     "an observer that does not answer is tried another way, one that does is "
     "not") {
-  Bed bed;
+  ReporterBed bed;
   for (int i = 0; i < 8; ++i) {
     bed.channel.answers[1] = {kGoOn};
     bed.pass(0.5);

@@ -30,6 +30,12 @@ class TrainStep {
     int64_t swa_begin = -1;   // as AverageRule's
     bool communicate = true;  // off only to measure what communication costs
     Profiler* profiler = nullptr;
+
+    Options without_communication() const {
+      Options options = *this;
+      options.communicate = false;
+      return options;
+    }
   };
   TrainStep(Network& network, Communicator& comm, Options options);
 

@@ -18,7 +18,7 @@
 namespace fake_gpu {
 namespace {
 
-class PinnedMemory final : public std::pmr::memory_resource {
+class PinnedResource final : public std::pmr::memory_resource {
   void* do_allocate(size_t bytes, size_t) override {
     void* memory = nullptr;
     check(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault));
@@ -78,7 +78,7 @@ class Library final : public chexnet::CudaLibrary {
   }
 
  private:
-  PinnedMemory pinned_;
+  PinnedResource pinned_;
 };
 
 }  // namespace

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Every line of docs/errors.md: what is wrong, the exit code, and a text that says what to do.
 source tests/lib.sh
+fork_starts
+started() { forked='' refused "$@"; }  # each exit code is also met by starts of their own
 T=(train "$small" --out "$scratch/run")
 echo "train: {lr: 1, lr: 2}" >"$scratch/twice.yaml"
 echo "train: {lrr: 1}" >"$scratch/unknown.yaml"
 echo "train: {batch: many}" >"$scratch/type.yaml"
 : >"$scratch/empty.yaml"
-refused 2 "data.manifest.path: this key is required and missing" train "$scratch/empty.yaml"
+started 2 "data.manifest.path: this key is required and missing" train "$scratch/empty.yaml"
 refused 2 "twice.yaml:1: key 'train.lr' appears twice" train "$scratch/twice.yaml"
 refused 2 "unknown.yaml:1: unknown key 'train.lrr'. Hint: nearest are 'train.lr'" train "$scratch/unknown.yaml"
 refused 2 "type.yaml:1: 'train.batch' wants integer or auto, not 'many'" train "$scratch/type.yaml"
@@ -21,7 +23,7 @@ for option in "ranks -4" "images nan" "epochs -1" "bucket-mb 0" "batch 1e300"; d
   refused 2 "[plan] --${option% *} " plan configs/clusters/c4140_v100.yaml --gpu V100 --$option
 done
 OMP_NUM_THREADS=100000 refused 2 "OMP_NUM_THREADS=100000 is more threads than a rank can have" "${T[@]}" --set launch.threads=0
-refused 2 "--set train.lr" "${T[@]}" --set train.lr=fast
+started 2 "--set train.lr" "${T[@]}" --set train.lr=fast
 refused 2 "train.lr: 0: no weight would ever change" "${T[@]}" --set train.lr=0
 refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3
 refused 2 "'train.batch' = 0 is out of range" "${T[@]}" --set train.batch=0
@@ -47,13 +49,13 @@ phantom_line=$(grep -o "chexnet-train phantom .*" "$scratch/err.txt") train_line
 check "it says how to make data" grep -qE "^chexnet-train phantom phantom --images [0-9]+ --size [0-9]+$" <<<"$phantom_line"
 check "that config resolves, for data where that command puts them" eval '"$program" ${train_line#chexnet-train } --print-config | grep -qF "[phantom/Data_Entry_2017.csv]"'
 check "and the one for ChestX-ray14 too" eval 'NIH=/n "$program" train configs/chexnet_densenet121.yaml --set model.weights=none --print-config | grep -qF "[/n/Data_Entry_2017.csv]"'
-refused 8 "absent.csv: cannot be read" "${T[@]}" --set data.manifest.path="$scratch/absent.csv"
+started 8 "absent.csv: cannot be read" "${T[@]}" --set data.manifest.path="$scratch/absent.csv"
 refused 8 "160 of 160 images are missing" "${T[@]}" --set data.images=["$source_folder/docs"]
 refused 8 "data.missing=skip" "${T[@]}" --set data.images=["$source_folder/docs"]
 refused 8 "images of the train split are missing" "${T[@]}" --set data.images=["$source_folder/docs"] --set data.missing=skip
-refused 8 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
+started 8 "No such file" "${T[@]}" --set data.images=["$scratch/nowhere"]
 sed 's/Hernia/Herniaa/' "$phantom/Data_Entry_2017.csv" >"$scratch/label.csv"
-refused 3 "unknown finding 'Herniaa'" "${T[@]}" --set data.manifest.path="$scratch/label.csv"
+started 3 "unknown finding 'Herniaa'" "${T[@]}" --set data.manifest.path="$scratch/label.csv"
 head -n 1 "$phantom/train_val_list.txt" | cat - "$phantom/test_list.txt" >"$scratch/leak.txt"
 refused 3 "is listed twice" "${T[@]}" --set data.test_list="$scratch/leak.txt" --set data.val_fraction=0
 sed '2,40s/^\([^,]*,[^,]*,[^,]*,\)[0-9]*/\1777/' "$phantom/Data_Entry_2017.csv" >"$scratch/patients.csv"
@@ -82,7 +84,7 @@ refused 4 "exists and holds other images" pack "$small" --out "$scratch/set.pack
 refused 4 "of other images or labels" pack "$small" --out "$scratch/records" --format tfrecord --per-shard 30
 refused 3 "1 of 160 images are damaged; the rest is done and kept" pack "$small" --out "$scratch/damaged.pack" --set data.images=["$scratch/images"]
 head -c 20000 "$scratch/set.pack" >"$scratch/cut.pack"
-refused 3 "cut.pack: is cut off" "${T[@]}" --set data.images=["$scratch/cut.pack"]
+started 3 "cut.pack: is cut off" "${T[@]}" --set data.images=["$scratch/cut.pack"]
 echo "no pack" >"$scratch/none.pack"
 refused 3 "none.pack: is not a pack" "${T[@]}" --set data.images=["$scratch/none.pack"]
 mkdir "$scratch/cut"; head -c 5000 "$scratch/records/train-00000-of-00004" >"$scratch/cut/train-00000-of-00001"
@@ -115,10 +117,10 @@ check "inspect finds the damaged image" bash -c "'$program' inspect '$small' --s
 # Run folders and checkpoints.
 one=(--set train.max_steps=2 --set eval.splits=[] --set data.val_fraction=0)
 check "no start so far left a folder" [ ! -e "$scratch/run" ]
-check "a run" "$program" "${T[@]}" "${one[@]}" 2>"$scratch/log"
+shared_run plain "$scratch/run" || exit 1
 sum=$(sha256sum "$(weights "$scratch/run")")
-refused 4 "holds a run already" "${T[@]}" "${one[@]}"
-refused 4 "no checkpoint to resume from" train "$small" --out "$scratch/new" --resume yes
+started 4 "holds a run already" "${T[@]}" "${one[@]}"
+started 4 "no checkpoint to resume from" train "$small" --out "$scratch/new" --resume yes
 refused 2 "train.lr: 0.001 -> 0.5" "${T[@]}" "${one[@]}" --resume auto --set train.lr=0.5
 head -n 60 "$phantom/train_val_list.txt" >"$scratch/fewer.txt"
 refused 4 "another training split" "${T[@]}" "${one[@]}" --resume auto --set data.train_list="$scratch/fewer.txt"
@@ -168,8 +170,8 @@ else
 fi
 
 # Processes that do not know each other.
-SLURM_STEP_NUM_TASKS=2 refused 5 "srun --mpi=pmix" "${T[@]}"
-WORLD_SIZE=2 LOCAL_RANK=0 refused 5 "torchrun" "${T[@]}"
+SLURM_STEP_NUM_TASKS=2 started 5 "srun --mpi=pmix" "${T[@]}"
+WORLD_SIZE=2 LOCAL_RANK=0 started 5 "torchrun" "${T[@]}"
 [ -e /dev/nvidiactl ] || refused 5 "sees no GPU" train "$small" --out "$scratch/gpu" --set launch.device=cuda --ranks 1
 printf 'image,label:A,prob:A\nx,1,0.5\nx,0,0.2\n' >"$scratch/p.csv"
 refused 3 "p.csv:3: the image of this row appears twice, first on line 2" evaluate --predictions "$scratch/p.csv"

@@ -2,6 +2,7 @@
 # The bundle without LibTorch is small enough to carry, asks for no newer system than is declared, and its program trains when it
 # is told where LibTorch is. Job scripts of a bundle name what starts it in a fresh environment. Needs a portable build.
 source tests/lib.sh
+checks=$source_folder/tests/app/input_checks.py
 said() { sed -n "s/^$1:[A-Z]*=//p" "$CHEXNET_BUILD/CMakeCache.txt"; }
 [ -n "$(said CHEXNET_PORTABLE)" ] || { echo "skipped: no portable build (scripts/setup --portable)"; exit 77; }
 variant=$(said CHEXNET_CUDA_VARIANT) other=cuda12
@@ -24,16 +25,7 @@ sed -n '/^<!-- bundle -->/,/^<!-- end -->/p' docs/install.md | sed '1,2d' | sed 
 if [ "$variant" = cuda13 ]; then
   check "docs/install.md has its libraries (scripts/install/library_table)" diff "$scratch/documented" "$inside/share/chexnet-train/LIBRARIES.md"
 fi
-check "each component of the bill of materials is in them, or compiled in" python3 - "$inside/share/chexnet-train/LIBRARIES.md" "$("${bundle[@]}" --version --json)" <<'PY'
-import json, sys
-table = open(sys.argv[1]).read().lower()
-other_name = {'isa-l': 'libisal', 'gcc runtime': 'gcc-12', 'open mpi': 'libmpi', 'cuda runtime': 'libcudart', 'libtorch': 'libtorch_cpu',
-              'nccl': 'libnccl', 'fmt': 'fmtlib'}
-not_a_library = ('cli11', 'nlohmann-json', 'protozero', 'gdcm')  # headers alone; chexnet-dicom's
-names = [one['name'].lower() for one in json.loads(sys.argv[2])['components']]
-absent = [name for name in names if name not in not_a_library and other_name.get(name, name) not in table]
-assert len(names) > 14 and not absent, absent
-PY
+check "each component of the bill of materials is in them, or compiled in" python3 "$checks" bundled_components "$inside/share/chexnet-train/LIBRARIES.md" "$("${bundle[@]}" --version --json)"
 cp "$program" "$inside/lib/libsurprise.so"
 check "a library that nobody knows is not let in" bash -c "! scripts/install/library_table '$inside' >/dev/null 2>'$scratch/err' && grep -q 'libsurprise.so is in the bundle and not' '$scratch/err'"
 rm "$inside/lib/libsurprise.so"

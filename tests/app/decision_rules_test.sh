@@ -2,18 +2,14 @@
 # "Is 0.12 positive?": thresholds and calibration that a training run keeps in its model file, what predict and evaluate
 # make of them, and what they refuse.
 source tests/lib.sh
-check "a run" "$program" train "$small" --out "$scratch/run" --set train.max_steps=3 --set eval.splits=[val,test] --set data.val_fraction=0.3 --set eval.sensitivity=0.8 --ranks 2 2>"$scratch/log"
+checks=$source_folder/tests/app/evaluate_checks.py
+fork_starts
+shared_run scored "$scratch/run" || exit 1
 run=$scratch/run model=$scratch/model.safetensors
-"$program" train "$small" --out "$run" --set train.max_steps=4 --set data.val_fraction=0.3 --set eval.sensitivity=0.8 --resume yes >"$scratch/resumed" 2>&1
-check "a checkpoint with them is whole: a resume goes on from it" bash -c "grep -q 'resumed from checkpoint step-00000003' '$scratch/resumed' && ! grep -q 'is broken' '$scratch/resumed'"
+"$program" train "$small" --out "$run" --set train.max_steps=15 --set data.val_fraction=0.3 --set eval.sensitivity=0.8 --resume yes >"$scratch/resumed" 2>&1
+check "a checkpoint with them is whole: a resume goes on from it" bash -c "grep -q 'resumed from checkpoint step-00000014' '$scratch/resumed' && ! grep -q 'is broken' '$scratch/resumed'"
 cp "$(weights "$run")" "$model"
-metadata() { python3 - "$@" <<'PY'
-import json, struct, sys
-with open(sys.argv[1], "rb") as f:
-    header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
-print(header["__metadata__"]["chexnet.decision_rules"])
-PY
-}
+metadata() { python3 "$checks" print_rules "$@"; }
 metadata "$model" >"$scratch/rules.json"
 metadata "$run/checkpoints/best/model.safetensors" >/dev/null; check "the best checkpoint has some too" [ $? = 0 ]
 
@@ -27,21 +23,7 @@ evaluate "$last" --split test --json --figures "$scratch/chosen.csv" --choose-on
 check "a table that may be another model's is warned of" grep -q "val.csv is none of the tables that the model's run wrote" "$scratch/err"
 evaluate "$last" --split train >/dev/null; check "figures of training images are called too good" grep -q "figures of them are too good" "$scratch/err"
 check "the model's thresholds are those of its validation" cmp "$scratch/own.csv" "$scratch/chosen.csv"
-python3 - "$scratch" <<'PY' && echo "ok: figures agree with the rules" || { echo "FAILED: figures and rules"; failures=$((failures + 1)); }
-import json, sys
-own, val, rules = (json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("own", "val", "rules"))
-assert own["thresholds_from"] == "the model" and val["thresholds_from"] is None and "operating_points" not in val
-thresholds = {(f["finding"], t["rule"]): t["threshold"] for f in rules["findings"] for t in f["thresholds"]}
-points = {(p["finding"], p["rule"]): p["threshold"] for p in own["operating_points"]}
-assert points == thresholds and len(points) == 3 * 14 and ("Mass", "sensitivity 0.8") in points
-kinds = {(r["finding"], r["calibration"]) for r in own["reliability"]}
-assert len(kinds) == len(own["reliability"]) and ("Mass", "none") in kinds and sum(k == "isotonic" for _, k in kinds) >= 3
-for r in own["reliability"]:
-    bins = r["bins"]["equal_masses"]
-    assert len(bins) == 10 and sum(b["images"] for b in bins) == r["positives"] + r["negatives"] == own["images"]
-    if r["calibration"] == "none":
-        assert r["brier"] == own["findings"][r["finding"]]["brier"]
-PY
+check "figures agree with the rules" python3 "$checks" rules "$scratch"
 evaluate "$last" >"$scratch/text"
 check "the text says where thresholds are from" grep -q "thresholds chosen on validation by the model" "$scratch/text"
 threshold=$(python3 -c "
@@ -54,29 +36,7 @@ check "and calibration" grep -q "^Calibration, fitted on validation" "$scratch/t
 
 # predict: from the model file alone.
 "$program" predict "$model" "$phantom/images" --out "$scratch/p.csv" --json >"$scratch/p.json" 2>"$scratch/err"
-python3 - "$scratch" <<'PY' && echo "ok: yes is a probability of at least the threshold" || { echo "FAILED: predict"; failures=$((failures + 1)); }
-import csv, json, math, sys
-rules = {f["finding"]: f for f in json.load(open(f"{sys.argv[1]}/rules.json"))["findings"]}
-rows = list(csv.DictReader(open(f"{sys.argv[1]}/p.csv")))
-lines = [json.loads(line) for line in open(f"{sys.argv[1]}/p.json")]
-assert len(rows) == 160 == len(lines) - 1
-seen = set()
-for row, line in zip(rows, lines):
-    for finding, rule in rules.items():
-        p = float(row["prob:" + finding])
-        threshold = next(t["threshold"] for t in rule["thresholds"] if t["rule"] == "youden")
-        if threshold is None:
-            assert row["positive:" + finding] == "" and line["positive"][finding] is None
-            assert row["calibrated:" + finding] == "" and line["calibrated"][finding] is None
-            continue
-        assert row["positive:" + finding] == ("1" if p >= threshold else "0") and line["positive"][finding] == (p >= threshold)
-        calibrated = 1 / (1 + math.exp(-math.log(p / (1 - p)) / rule["temperature"]))
-        assert abs(float(row["calibrated:" + finding]) - calibrated) < 1e-12 and line["calibrated"][finding] == float(row["calibrated:" + finding])
-        seen.add(row["positive:" + finding])
-assert seen == {"0", "1"}
-point = lines[-1]["operating_point"]
-assert point["rule"] == "youden" and point["calibration"] == "temperature" and len(point["findings"]) == 14
-PY
+check "yes is a probability of at least the threshold" python3 "$checks" predictions "$scratch"
 "$program" predict "$model" "$phantom/images" --rule sensitivity --calibration isotonic --json >"$scratch/s.json" 2>"$scratch/err"
 check "another rule, another calibration" grep -q '"operating_point":{"rule":"sensitivity","calibration":"isotonic"' "$scratch/s.json"
 "$program" predict "$model" "$phantom/images" --ranks 2 --set data.workers=3 --set eval.batch=8 --out "$scratch/two.csv" 2>"$scratch/err"
@@ -85,27 +45,7 @@ check "the text marks what is positive" bash -c "'$program' predict '$model' '$p
 refused 2 "--rule" predict "$model" "$phantom/images" --rule f1
 
 # Models that were changed.
-changed() { python3 - "$model" "$scratch/changed.safetensors" "$1" <<'PY'
-import json, struct, sys
-data = open(sys.argv[1], "rb").read()
-length, = struct.unpack("<Q", data[:8])
-header, tensors = json.loads(data[8:8 + length]), bytearray(data[8 + length:])
-metadata = header["__metadata__"]
-own, rules = (json.loads(metadata[k]) for k in ("chexnet", "chexnet.decision_rules"))
-if sys.argv[3] == "weights": tensors[-1] ^= 1
-if sys.argv[3] == "order": own["findings"].reverse()
-if sys.argv[3] == "names":
-    own["findings"][0], own["findings"][1] = own["findings"][1], own["findings"][0]
-    rules["findings"][0]["finding"], rules["findings"][1]["finding"] = own["findings"][0], own["findings"][1]
-if sys.argv[3] == "threshold": rules["findings"][0]["thresholds"][0]["threshold"] = 0.01
-if sys.argv[3] == "input": own["preprocessing"]["mean"] = [0.5, 0.5, 0.5]
-metadata.update({"chexnet": json.dumps(own), "chexnet.decision_rules": json.dumps(rules)})
-if sys.argv[3] == "without_sum": del metadata["chexnet.decision_rules_sha256"]
-text = json.dumps(header).encode()
-text += b" " * (-len(text) % 8)
-open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + tensors)
-PY
-}
+changed() { python3 "$checks" change_model "$model" "$scratch/changed.safetensors" "$1"; }
 for change in weights names input; do
   changed $change
   refused 4 "were chosen for a model with other weights, names or preprocessing" predict "$scratch/changed.safetensors" "$phantom/images"

@@ -2,6 +2,7 @@
 # What `submit --kubernetes` writes fits the schemas of Kubernetes and of the MPI operator, and says what it should: who is
 # started again, GPUs, shared memory, volumes, time for the last checkpoint. The config inside is the one that was given.
 source tests/lib.sh
+fork_starts
 python_tools kubernetes kubernetes-validate || { echo "skipped"; exit 77; }
 PATH=$tools:$PATH
 cat >"$scratch/site.yaml" <<'YAML'
@@ -10,7 +11,7 @@ mounts: ['nih:/data:ro', 'runs:/runs']
 cpus_per_rank: 8
 YAML
 sed "s|$phantom|/data|" "$small" >"$scratch/pod.yaml"
-submit() { "$program" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --set "run.name=Chest 1" --dry-run "$@"; }
+submit() { "$forked" submit --kubernetes "$scratch/pod.yaml" --site "$scratch/site.yaml" --set "run.name=Chest 1" --dry-run "$@"; }
 asked() { python3 -c "
 import sys, yaml
 documents = list(yaml.safe_load_all(open('$scratch/out.yaml')))

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Images of the table that are not there: refused with the way out, or left out by data.missing=skip and said wherever a figure is.
 source tests/lib.sh
+checks=$source_folder/tests/app/report_checks.py
 cp -r "$phantom/images" "$scratch/images"
 for name in $(sed -n '1,3p' "$phantom/train_val_list.txt") $(sed -n '4,5p' "$phantom/test_list.txt"); do rm "$scratch/images/$name"; done
 at=(--set data.images=["$scratch/images"] --set data.val_fraction=0 --set train.max_steps=2 --set eval.splits=[test])
@@ -14,14 +15,7 @@ check "with skip a run goes on without them" "$program" train "$small" "${at[@]}
 check "it says so at the start and at the end" [ "$(grep -c 'left out, as they are not there (data.missing=skip): 3 of [0-9]* train images, 2 of [0-9]* test images' "$scratch/log")" = 2 ]
 check "with the settings" grep -qE "^ *train +[0-9]+ images, 3 missing and left out, sha256" "$scratch/log"
 check "and with the scores" grep -q "images (2 more are missing)" "$scratch/log"
-check "results.json has them for each split" python3 - "$run" <<'PY'
-import json, sys
-run = json.load(open(sys.argv[1] + "/results.json"))
-assert [run["data"]["splits"][s]["missing"] for s in ("train", "val", "test")] == [3, 0, 2], run["data"]
-assert run["evaluations"]["test"]["missing"] == 2
-final = [json.loads(line) for line in open(sys.argv[1] + "/metrics.jsonl") if '"final"' in line]
-assert final[0]["missing"] == 2, final
-PY
+check "results.json has them for each split" python3 "$checks" missing_images "$run"
 left_out="not there, and are left out of all that is said here (data.missing: skip): 3 of train, 2 of test"
 check "the report has" grep -qF "$left_out." "$run/report.html"
 check "the model card too" eval 'tr -d "\\\\" <"$run/model_card.md" | grep -qF "$left_out"'

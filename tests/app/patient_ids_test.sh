@@ -2,15 +2,9 @@
 # privacy.ids, from a site's own table to the answer to "was this patient in the training?"; --version and what the build is made of.
 set -u
 source tests/lib.sh
+checks=$source_folder/tests/app/input_checks.py
 cd "$scratch"
-python3 - "$phantom" <<'PY'
-import csv, sys
-rows = list(csv.DictReader(open(sys.argv[1] + '/Data_Entry_2017.csv')))
-with open('table.csv', 'w') as table:
-    table.write('image,who,Effusion\n')
-    for row in rows:
-        table.write(f"{row['Image Index']},person-{row['Patient ID']},{int('Effusion' in row['Finding Labels'])}\n")
-PY
+python3 "$checks" own_table "$phantom"
 cat >site.yaml <<YAML
 data:
   manifest: {format: csv, path: [table.csv], columns: {image: image, patient: who, findings: [Effusion]}}
@@ -56,23 +50,9 @@ check "they are the table's" grep -q ",$trained," plain/split.csv
 
 check "--version" sh -c "'$program' --version | grep -qE '^chexnet-train [0-9]+\.[0-9]+\.[0-9]+$'"
 "$program" --version --json >version.json; "$program" --version --spdx >build.spdx.json
-check "--version --json and --spdx name the same components" python3 - <<'PY'
-import json
-version, spdx = json.load(open('version.json')), json.load(open('build.spdx.json'))
-names = {c['name'] for c in version['components']}
-assert 'LibTorch' in names and names == {p['name'] for p in spdx['packages']} - {'chexnet-train', 'chexnet-dicom'}, names
-assert all(c['version'] for c in version['components']), version
-PY
+check "--version --json and --spdx name the same components" python3 "$checks" components
 # One number in two tables, spelt otherwise in each: perhaps one person, and then a leak.
-python3 - "$phantom" <<'PY'
-import csv, sys
-rows = list(csv.DictReader(open(sys.argv[1] + '/Data_Entry_2017.csv')))
-for name, spelt, part in (('plain', '{}', rows[::2]), ('zeros', '{:0>8}', rows[1::2]), ('point', '{}.0', rows[1::2])):
-    with open(name + '.csv', 'w') as table:
-        table.write('image,who,Effusion\n')
-        for row in part:
-            table.write(f"{row['Image Index']},{spelt.format(row['Patient ID'])},{int('Effusion' in row['Finding Labels'])}\n")
-PY
+python3 "$checks" two_tables "$phantom"
 for other in zeros point; do
   "$program" inspect site.yaml --set "data.manifest.path=[plain.csv,$other.csv]" --set data.manifest.split='[train,test]' --set data.test_fraction=0 >/dev/null 2>log
   check "ids that are one number ($other) in two splits are warned of" grep -qE '\[split\] [0-9]+ patients of two splits have the same number, spelt otherwise .* e.g. those of plain.csv:[0-9]+ in train and '"$other.csv:[0-9]+ in test" log

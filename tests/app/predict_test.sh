@@ -3,8 +3,9 @@
 # lists and stdin; what cannot be scored is a row; nothing that changes the network's input is taken.
 set -u
 source tests/lib.sh
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-check "a run" "$program" train "$small" --out "$scratch/run" --set train.max_steps=2 --set data.val_fraction=0 --set eval.splits=[] 2>"$scratch/log"
+checks=$source_folder/tests/app/predict_checks.py
+fork_starts
+shared_run plain "$scratch/run" || exit 1
 run=$scratch/run
 "$program" evaluate "$run" --out "$scratch/evaluate.csv" >/dev/null 2>&1
 mkdir -p "$scratch/set/a" "$scratch/set/b"
@@ -25,17 +26,7 @@ done
 refused 8 "kinds/pipe.png: is a pipe or a device" predict "$run" kinds/pipe.png --out no.csv
 check "a folder, in the order of its paths" predict set --out folder.csv
 same() {  # same TEXT CSV [PREFIX]: rows of evaluate.csv, bit for bit; names are list.txt's behind PREFIX
-  python3 - "$2" "${3-}" <<'PY' && echo "ok: $1" || fail "$1"
-import csv, os, sys
-truth = {r['image']: r for r in csv.DictReader(open('evaluate.csv'))}
-rows = list(csv.DictReader(open(sys.argv[1], newline='')))
-paths = [sys.argv[2] + line.strip() for line in open('list.txt')]
-assert [r['image'] for r in rows] == paths, ([r['image'] for r in rows][:3], paths[:3])
-columns = [c for c in rows[0] if c.startswith('prob:')]
-assert len(columns) == 14 and list(rows[0]) == ['image'] + columns + ['error', 'note']
-for row in rows:
-    assert row['error'] == row['note'] == '' and all(row[c] and row[c] == truth[os.path.basename(row['image'])][c] for c in columns), row
-PY
+  check "$1" python3 "$checks" scores_of_evaluate "$2" "${3-}"
 }
 same "the probabilities that evaluate writes, bit for bit" folder.csv
 mapfile -t files <list.txt
@@ -63,16 +54,10 @@ for archive in all.tar all.tar.gz; do
 done
 (cd "$source_folder" && "$program" pack "$small" --split test --out "$scratch/test.pack" >/dev/null 2>"$scratch/log") || (cd "$source_folder" && "$program" pack "$small" --out "$scratch/test.pack" >/dev/null 2>"$scratch/log")
 check "a pack" predict test.pack --out pack.csv
-check "with the same probabilities" python3 - <<'PY'
-import csv, os
-truth = {os.path.basename(r['image']): list(r.values())[1:] for r in csv.DictReader(open('folder.csv'))}
-rows = {os.path.basename(r['image']): list(r.values())[1:] for r in csv.DictReader(open('pack.csv'))}
-assert truth and all(rows[name] == values for name, values in truth.items())
-PY
+check "with the same probabilities" python3 "$checks" pack_scores
 mkdir -p buckets/xrays && cp -r set buckets/xrays/
-python3 "$source_folder/tests/support/s3_server.py" buckets --port-file port --faults 0 --log s3log & server=$!
-trap 'kill $server; rm -rf "$scratch"' EXIT
-for _ in $(seq 100); do [ -e port ] && break; sleep 0.05; done
+python3 "$source_folder/tests/support/s3_server.py" buckets --port-file port --faults 0 --log s3log &
+await "the store" test -s port
 export AWS_ENDPOINT_URL=http://127.0.0.1:$(cat port) AWS_ACCESS_KEY_ID=AKTEST AWS_SECRET_ACCESS_KEY=secret/with+signs
 check "an object store" predict s3://xrays/set --out s3.csv
 same "the same from there" s3.csv s3://xrays/
@@ -94,28 +79,7 @@ mkdir odd/x odd/y && cp "${files[3]}" odd/x/1.png && cp "${files[4]}" odd/y/1.pn
 predict odd nothing.png --out odd.csv; check "an absent input ends the program before any work" [ $? = 8 ]
 { echo odd/nothing.png; echo odd; } | predict - --out odd.csv --json >odd.json
 check "damaged and absent ones of a list do not" [ $? = 0 ]
-python3 - "${files[@]:0:5}" <<'PY' && echo "ok: each is a row with its message, in its place" || fail "rows of what cannot be scored"
-import csv, json, sys
-a, b, _, c, d = sys.argv[1:]
-truth = {r['image']: r for r in csv.DictReader(open('folder.csv'))}
-rows = list(csv.DictReader(open('odd.csv', newline='')))
-lines = [json.loads(line) for line in open('odd.json')]
-names = ['odd/nothing.png', 'odd/a,"b"\nc.png', 'odd/cut.png', 'odd/empty.jpg', 'odd/page.png', 'odd/sound.png', 'odd/x/1.png', 'odd/y/1.png']
-assert [r['image'] for r in rows] == names == [l['image'] for l in lines[:-1]], rows
-wrong = {'odd/nothing.png': 'No such file', 'odd/cut.png': 'the file is cut off', 'odd/empty.jpg': 'the file is empty', 'odd/page.png': 'neither PNG nor JPEG'}
-same = {names[1]: a, 'odd/sound.png': b, 'odd/x/1.png': c, 'odd/y/1.png': d}
-columns = [k for k in rows[0] if k.startswith('prob:')]
-for row, line in zip(rows, lines):
-    name = row['image']
-    if name in wrong:
-        assert wrong[name] in row['error'] and row['error'] == line['error'] and not any(row[k] for k in columns), row
-        assert 'probabilities' not in line
-    else:
-        assert [row[k] for k in columns] == [truth[same[name]][k] for k in columns] and not row['error'], row
-        assert [float(row[k]) for k in columns] == [line['probabilities'][k[5:]] for k in columns] and 'error' not in line
-end = lines[-1]
-assert (end['images'], end['scored'], end['errors'], end['left_out']) == (8, 4, 4, 1) and end['images_per_s'] > 0, end
-PY
+check "each is a row with its message, in its place" python3 "$checks" odd_rows "${files[@]:0:5}"
 predict odd >odd.txt
 check "the table shows what a terminal may see" grep -qF 'odd/a,"b"\x0ac.png' odd.txt
 check "three findings of a scored image" grep -Eq '^  odd/sound.png +([A-Z][A-Za-z_]+ 0\.[0-9]{3}( |$)+){3}$' odd.txt
@@ -144,47 +108,12 @@ check "damaged archives do not end the job" [ $? = 0 ]
 check "a warning names each" eval '[ "$(grep -c "broken/[bcde]\.[a-z]*: " log)" -ge 4 ]'
 check "two ranks" predict broken --ranks 2 --out broken2.csv
 check "write the same bytes" cmp broken.csv broken2.csv
-python3 - <<'PY' && echo "ok: members before the damage are scored, and each archive is a row with its error" || fail "damaged archives"
-import csv, json
-truth = {r['image']: r for r in csv.DictReader(open('folder.csv'))}
-rows = list(csv.DictReader(open('broken.csv')))
-lines = [json.loads(line) for line in open('broken.json')]
-assert [r['image'] for r in rows] == [l['image'] for l in lines[:-1]]
-probs = [k for k in rows[0] if k.startswith('prob:')]
-errors = {r['image']: r['error'] for r in rows if r['error']}
-assert list(errors) == ['broken/b.tar', 'broken/c.tgz', 'broken/d.tar', 'broken/e.pack'], errors
-assert 'is cut off' in errors['broken/b.tar'] and 'cut off' in errors['broken/c.tgz'] and 'damaged tar header at byte 0' in errors['broken/d.tar'], errors
-for archive in ('broken/b.tar', 'broken/c.tgz'):
-    at = [r['image'] for r in rows].index(archive)
-    members = [r for r in rows if r['image'].startswith(archive + '/')]
-    assert 3 < len(members) < len(truth) and members == rows[at - len(members):at], (archive, len(members))
-    for r in members:
-        assert [r[k] for k in probs] == [truth[r['image'][len(archive) + 1:]][k] for k in probs], r
-assert rows[-1]['image'] == 'broken/z.png' and not rows[-1]['error']
-assert lines[-1]['errors'] == 4 and lines[-1]['scored'] == len(rows) - 4, lines[-1]
-PY
+check "members before the damage are scored, and each archive is a row with its error" python3 "$checks" damaged_archives
 rc=0; predict broken/d.tar broken/e.pack --out none.csv || rc=$?
 check "with nothing scored the program ends with 3" [ $rc = 3 ]
 
 # What is hardly a chest X-ray is scored and noted; an X-ray is not.
-python3 - <<'PY'
-import os, random, struct, zlib
-def png(name, width, height, color, pixel):  # color: as PNG's header says it
-    chunk = lambda kind, body: struct.pack('>I', len(body)) + kind + body + struct.pack('>I', zlib.crc32(kind + body))
-    lines = b''.join(b'\0' + b''.join(bytes(pixel(x, y)) for x in range(width)) for y in range(height))
-    with open('hardly/' + name, 'wb') as file:
-        file.write(b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', width, height, 8, color, 0, 0, 0)) +
-                   chunk(b'IDAT', zlib.compress(lines)) + chunk(b'IEND', b''))
-os.mkdir('hardly'); random.seed(1)
-gray = lambda x, y: (x * 5 + y * 3) % 256
-png('black.png', 64, 64, 0, lambda x, y: [0])
-png('colors.png', 64, 64, 2, lambda x, y: [random.randrange(256) for _ in range(3)])
-png('gray_as_rgb.png', 64, 64, 2, lambda x, y: [gray(x, y)] * 3)
-png('mark.png', 64, 64, 2, lambda x, y: [255, 0, 0] if x < 5 and y < 5 else [gray(x, y)] * 3)
-png('nearly_black.png', 64, 64, 0, lambda x, y: [random.randrange(3)])
-png('small.png', 15, 15, 0, lambda x, y: [gray(x * 4, y * 4)])
-png('strip.png', 2000, 20, 0, lambda x, y: [gray(x, y)])
-PY
+python3 "$checks" draw_pictures
 check "pictures that are hardly X-rays" predict hardly --out hardly.csv
 check "are counted" grep -q "; 5 images may be no chest X-ray, see the notes" log
 check "two ranks" predict hardly --ranks 2 --out hardly2.csv
@@ -192,16 +121,7 @@ check "write the same bytes" cmp hardly.csv hardly2.csv
 predict hardly --json >hardly.json
 predict hardly/strip.png >hardly.txt
 check "the table shows a note" grep -qF "(note: a strip of 2000 x 20 pixels)" hardly.txt
-python3 - <<'PY' && echo "ok: each is scored, with its note" || fail "notes"
-import csv, json
-rows = list(csv.DictReader(open('hardly.csv')))
-lines = [json.loads(line) for line in open('hardly.json')]
-wanted = {'black': 'of one gray', 'colors': 'in color', 'gray_as_rgb': '', 'mark': '', 'nearly_black': 'of one gray',
-          'small': '15 x 15 pixels, enlarged more than twice', 'strip': 'a strip of 2000 x 20 pixels'}
-assert {r['image'][7:-4]: r['note'] for r in rows} == wanted, rows
-assert {l['image'][7:-4]: l.get('note', '') for l in lines[:-1]} == wanted and lines[-1]['notes'] == 5, lines
-assert all(r['prob:Mass'] and not r['error'] for r in rows)
-PY
+check "each is scored, with its note" python3 "$checks" notes
 
 # The model's own input.
 for set in data.resize=40 data.crop=30 data.eval_resize=64 data.resize_kind=area data.jpeg_scale=off data.mean=[0] "data.findings=[Edema]" model.arch=resnet50; do
@@ -243,27 +163,9 @@ check "they are as they were" bash -c "cmp list.txt list.kept && cmp '${files[0]
 wild=${CHEXNET_XRAY_DIR:-$source_folder/../shared/xray}
 if [ -d "$wild/odd" ]; then
   predict "$wild/odd" --json >wild.json; check "files found in the wild" [ $? = 0 ]
-  python3 - "$wild/odd" "$([ -x "$CHEXNET_BUILD/chexnet-dicom" ] && echo with || echo without)" <<'PY' && echo "ok: each as its README says" || fail "files in the wild"
-import json, os, sys
-lines = [json.loads(line) for line in open('wild.json')]
-files = sorted(f for f in os.listdir(sys.argv[1]) if f != 'FILES.csv')
-assert [os.path.basename(l['image']) for l in lines[:-1]] == files and len(files) == 18, files
-for line in lines[:-1]:
-    if line['image'].endswith('.dcm') and sys.argv[2] == 'without':
-        assert 'DICOM' in line['error'], line
-    else:
-        assert len(line['probabilities']) == 14, line
-PY
+  check "each as its README says" python3 "$checks" wild_files "$wild/odd" "$([ -x "$CHEXNET_BUILD/chexnet-dicom" ] && echo with || echo without)"
   predict "$wild/odd_derived" --json >derived.json; check "and files made so" [ $? = 0 ]
-  python3 - <<'PY' && echo "ok: broken ones are rows that name the file" || fail "derived files"
-import json, os
-for line in [json.loads(l) for l in open('derived.json')][:-1]:
-    name = os.path.basename(line['image'])
-    if name.startswith(('truncated_', 'badcrc_', 'empty', 'html', 'webp_')):
-        assert name in line['error'], line
-    else:
-        assert len(line['probabilities']) == 14, line
-PY
+  check "broken ones are rows that name the file" python3 "$checks" derived_files
 else
   echo "skipped: no X-rays in $wild (set CHEXNET_XRAY_DIR)"
 fi
@@ -274,15 +176,7 @@ if [ -x "$CHEXNET_BUILD/chexnet-dicom" ] && [ -d "$wild/odd" ]; then
   "$CHEXNET_BUILD/chexnet-dicom" dicom --out converted --ids keep 2>/dev/null
   mkdir tmp; check "DICOM files" env TMPDIR="$scratch/tmp" "$program" predict "$run" dicom --out dicom.csv 2>log
   predict converted/images --out pictures.csv
-  python3 - <<'PY' && echo "ok: have the probabilities of the converted pictures, and a damaged one its row" || fail "DICOM"
-import csv
-rows, pictures = (list(csv.DictReader(open(f))) for f in ('dicom.csv', 'pictures.csv'))
-values = lambda r: [v for k, v in r.items() if k.startswith('prob:')]
-good = [r for r in rows if not r['error']]
-assert len(rows) == 3 and len(good) == 2 and sorted(map(values, good)) == sorted(map(values, pictures)), rows
-bad, = (r for r in rows if r['error'])
-assert bad['image'] == 'dicom/cut.dcm' and '[dicom]' in bad['error'], bad
-PY
+  check "have the probabilities of the converted pictures, and a damaged one its row" python3 "$checks" dicom_rows
   check "no picture of them stays" [ -z "$(ls tmp)" ]
 else
   echo "skipped: no chexnet-dicom, or no DICOM files"

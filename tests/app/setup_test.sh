@@ -3,6 +3,7 @@
 # Layouts that are configured: site-packages, where CUDA's headers and NCCL are in
 # NVIDIA's folders beside, and a zip, which has neither.
 source "$(dirname "$0")/../lib.sh"
+checks=$source_folder/tests/app/input_checks.py
 
 # With everything in the cache nothing is downloaded.
 if [ ! -e /dev/nvidiactl ]; then
@@ -39,23 +40,9 @@ check "quickstart --help asks for nothing else" [ "$(quickstart --help)" = "$qui
 tree=$scratch/pinned
 mkdir -p "$tree/third_party/pins" "$tree/scripts" "$scratch/index"
 cp scripts/setup "$tree/scripts/"; cp third_party/unpack_wheels.py "$tree/third_party/"
-cat >"$scratch/wheels.py" <<'PY'
-import hashlib, sys, zipfile
-index, pins = sys.argv[1:]
-with open(pins, 'w') as out:
-    for name, member in (('torch', 'torch/lib/libtorch_cpu.so'), ('nvidia_cuda_runtime', 'nvidia/cu13/include/cuda.h')):
-        path = f'{index}/{name}-1.0-py3-none-any.whl'
-        with zipfile.ZipFile(path, 'w') as wheel:
-            wheel.writestr(member, 'as it was pinned')
-            wheel.writestr(f'{name}-1.0.dist-info/METADATA', f'Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n')
-            wheel.writestr(f'{name}-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
-            wheel.writestr(f'{name}-1.0.dist-info/RECORD', '')
-        digest = hashlib.sha256(open(path, 'rb').read()).hexdigest()
-        out.write(f'{name.replace("_", "-")}==1.0 --hash=sha256:{digest}\n')
-PY
 pins=$tree/third_party/pins/cuda13-build.txt
 echo '# none' >"$tree/third_party/pins/cuda13-gpu.txt"  # --download takes these, too
-python3 "$scratch/wheels.py" "$scratch/index" "$pins"
+python3 "$checks" wheels "$scratch/index" "$pins"
 pinned() {  # pinned CACHE ARGUMENTS...
   CHEXNET_CACHE=$scratch/$1 PIP_NO_INDEX=1 PIP_FIND_LINKS=$scratch/index PIP_CONFIG_FILE=/dev/null \
     "$tree/scripts/setup" --no-apt --no-gpu "${@:2}" >"$scratch/setup.txt" 2>&1
@@ -87,17 +74,7 @@ check "and says so" grep -q 'torch==1.0: no SHA-256' "$scratch/setup.txt"
 check "and when it is downloaded" eval '! pinned no-hash && nothing_in no-hash'
 
 # LibTorch's zip in place of wheels, whole, cut off, of something else, and absent.
-python3 - "$scratch" <<'PY'
-import sys, zipfile
-def pack(name, *members):
-    with zipfile.ZipFile(f'{sys.argv[1]}/{name}.zip', 'w') as out:
-        for member in members:
-            out.writestr(member, 'as it was packed ' * 100)
-pack('libtorch', 'libtorch/lib/libtorch_cpu.so', 'libtorch/include/ATen/ATen.h')
-pack('headers', 'libtorch/include/ATen/ATen.h')
-pack('other', 'torchvision/lib/libtorchvision.so')
-open(f'{sys.argv[1]}/cut.zip', 'wb').write(open(f'{sys.argv[1]}/libtorch.zip', 'rb').read()[:2000])
-PY
+python3 "$checks" zips "$scratch"
 zipped() { pinned "$1" --torch "$scratch/$1.zip"; }
 turned_down() { ! zipped "$1" && grep -qF -- "$2" "$scratch/setup.txt" && [ -z "$(find "$scratch/$1" -name '*.partial')" ]; }
 refuses_zip() { check "$1.zip: $2" turned_down "$@"; }

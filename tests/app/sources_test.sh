@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Data from several sources: two tables of other vocabularies in one run, rows that are left out, cuts by patient, and what a resume refuses.
 source tests/lib.sh
+fork_starts
 T=(--set train.max_steps=1 --set eval.splits=[] --set data.train_list= --set data.test_list=)
 table=$phantom/Data_Entry_2017.csv
 

@@ -2,6 +2,7 @@
 # Job scripts of every kind pass shellcheck; a local sweep runs, goes on and is compared; the installation holds what it should.
 command -v shellcheck >/dev/null || { echo "skipped: no shellcheck (scripts/setup --cluster-tests)"; exit 77; }
 source tests/lib.sh
+fork_starts
 cat >"$scratch/site.yaml" <<'YAML'
 account: chest
 partition: gpu
@@ -18,7 +19,7 @@ for scheduler in slurm pbs lsf flux; do
     for launcher in ${launchers[$scheduler]}; do
       n=$((n + 1))
       # shellcheck disable=SC2086 # the words of $extra
-      "$program" submit --$scheduler "$small" --launcher $launcher --out "$scratch/a run" $extra --set "run.name=it's one" --dry-run >"$scratch/job-$n.sh" || exit 1
+      "$forked" submit --$scheduler "$small" --launcher $launcher --out "$scratch/a run" $extra --set "run.name=it's one" --dry-run >"$scratch/job-$n.sh" || exit 1
       check "$scheduler, $launcher, '$extra' passes shellcheck" shellcheck "$scratch/job-$n.sh"
     done
   done
@@ -30,32 +31,32 @@ refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --node
 refused 2 "2 ranks would not use all of 4 GPUs on each host. Hint: " submit "$small" --set launch.device=auto --gpus-per-node 4 --ranks-per-node 2 --dry-run
 refused 2 "lr_scaling=none and $scratch/s/lr_scaling=linear would be the same run" submit "$small" --set train.batch=16 --out "$scratch/s" --sweep train.lr_scaling=none,linear --dry-run
 refused 2 "lr=0.001_seed=1 would be the same run" submit "$small" --out "$scratch/s" --sweep train.lr=1e-3,0.001 --seeds 2 --local --dry-run
-"$program" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh" 2>"$scratch/log"
+"$forked" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh" 2>"$scratch/log"
 check "GPUs for a config of CPUs get a warning" grep -qF '[submit] the job has 4 GPUs on each host, and launch.device is cpu' "$scratch/log"
 check "the warning of a short job leaves most of it" grep -qx '#SBATCH --signal=B:USR1@6' "$scratch/short.sh"
 refused 2 "--launcher srun is of Slurm" submit "$small" --lsf --launcher srun --dry-run
 refused 2 "--launcher flux-run is of Flux" submit "$small" --launcher flux-run --dry-run
 
 # Containers: Pyxis adds options to srun, Apptainer starts the program; both see what the config names and the run folder.
-"$program" submit "$small" --launcher srun --container registry.example.org#chexnet-train:cuda13 --mount "$scratch:/inside:ro" --out "$scratch/a run" --nodes 2 --dry-run >"$scratch/pyxis.sh" 2>/dev/null
+"$forked" submit "$small" --launcher srun --container registry.example.org#chexnet-train:cuda13 --mount "$scratch:/inside:ro" --out "$scratch/a run" --nodes 2 --dry-run >"$scratch/pyxis.sh" 2>/dev/null
 check "Pyxis gets image, mounts and folder" grep -qF "srun --mpi=pmix -c \"\${SLURM_CPUS_PER_TASK:-1}\" '--container-image=registry.example.org#chexnet-train:cuda13' --container-mounts=$scratch:/inside:ro," "$scratch/pyxis.sh"
 check "among them the working folder and the config's" bash -c "grep -o -- '--container-mounts=[^ ]*' '$scratch/pyxis.sh' | tr ',' '\n' | grep -cxE '($PWD:$PWD|$scratch:$scratch)' | grep -qx 2"
 check "the program is the image's" grep -qx 'program=(chexnet-train)' "$scratch/pyxis.sh"
-"$program" submit "$small" --gpus-per-node 1 --container "$scratch/it.sif" --out "$scratch/run" --dry-run >"$scratch/sif.sh" 2>/dev/null
+"$forked" submit "$small" --gpus-per-node 1 --container "$scratch/it.sif" --out "$scratch/run" --dry-run >"$scratch/sif.sh" 2>/dev/null
 check "Apptainer shows GPUs and the working folder" grep -qE "^program=\(apptainer exec --nv --pwd $PWD --bind .* $scratch/it.sif chexnet-train\)$" "$scratch/sif.sh"
 refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --container registry/x --dry-run
 refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --lsf --container registry/x --dry-run
 pyxis=(submit "$small" --launcher srun --container registry/x --out "$scratch/run" --set privacy.ids=pseudonym --dry-run)
 refused 2 "--container registry/x: patients get pseudonyms, whose key would be in the home of a container" "${pyxis[@]}"
 check "a key in a folder of the host is shown to it" bash -c '"$@" 2>/dev/null | grep -q -- "--container-mounts=[^ ]*$0"' "$scratch" "$program" "${pyxis[@]}" --set "privacy.key=$scratch/patients.key"
-"$program" submit "$small" --container x.sif --out "$scratch/run" --set privacy.ids=pseudonym --dry-run >/dev/null 2>&1; rc=$?
+"$forked" submit "$small" --container x.sif --out "$scratch/run" --set privacy.ids=pseudonym --dry-run >/dev/null 2>&1; rc=$?
 check "Apptainer shows the home, and so the key" [ $rc = 0 ]
 refused 2 "starts no ranks on other hosts" submit "$small" --nodes 2 --container x.sif --dry-run
 refused 2 "--mount a:b is none" submit "$small" --container x.sif --mount a:b --dry-run
 refused 2 "--mount tests:/in: a relative path, and a job may start elsewhere. Hint: --mount $PWD/tests:/in" submit "$small" --container x.sif --mount tests:/in --dry-run
 printf 'mounts: [tests:/in]\n' >"$scratch/mounts.yaml"
 refused 2 "--mount tests:/in: a relative path" submit "$small" --container x.sif --site "$scratch/mounts.yaml" --dry-run
-"$program" submit "$small" --container x.sif --mount /nowhere/data:/in --dry-run >/dev/null 2>"$scratch/err.txt"
+"$forked" submit "$small" --container x.sif --mount /nowhere/data:/in --dry-run >/dev/null 2>"$scratch/err.txt"
 check "a mount that this host does not see is said" grep -qF -- '--mount: /nowhere/data is not there on this host' "$scratch/err.txt"
 refused 2 "there is no container to show it" submit "$small" --mount "$scratch" --dry-run
 refused 2 "so the container would not see it" submit "$small" --container x.sif --out /nowhere/run --dry-run
@@ -74,7 +75,7 @@ for scheduler in slurm pbs lsf flux; do
 done
 # qsub gives a job no variables but those that are named.
 named=(--set 'data.images=["${NIH:-/nowhere}/images"]' --set 'model.weights="${NOT_SET:-none}"')
-NIH=$phantom "$program" submit "$small" --pbs "${named[@]}" --dry-run >"$scratch/pbs.sh" 2>/dev/null
+NIH=$phantom "$forked" submit "$small" --pbs "${named[@]}" --dry-run >"$scratch/pbs.sh" 2>/dev/null
 check "PBS gets the names of the config's variables that are set" grep -qx '#PBS -v NIH' "$scratch/pbs.sh"
 check "for its next start, too" grep -q '^variables=NIH,CHEXNET_SUBMISSION=' "$scratch/pbs.sh"
 check "and no values" eval '! grep -qF "$phantom" "$scratch/pbs.sh"'
@@ -89,7 +90,7 @@ check "people are told how to watch it" grep -qF "chexnet-train status '$scratch
 check "and that this host does not see the table" grep -qF 'data.manifest.path: /elsewhere/table.csv is not there on this host' "$scratch/err.txt"
 PATH=$scratch/tmp:$PATH "$program" submit "$small" --name "it's one" --out "$scratch/named" >/dev/null 2>"$scratch/named.txt"
 check "by the name that the job has" grep -qF 'what it prints: it_s_one-*.out here' "$scratch/named.txt"
-"$program" status "$scratch/a run" >"$scratch/waits.txt" 2>&1; rc=$?
+"$forked" status "$scratch/a run" >"$scratch/waits.txt" 2>&1; rc=$?
 check "status shows it as waiting for the job (exit $rc)" eval '[ $rc = 0 ] && grep -q "^  run  .*/a run  (waiting)$" "$scratch/waits.txt" && grep -q "^  job  *4711, " "$scratch/waits.txt"'
 check "in a folder that is the user's own" [ "$(stat -c %a "$scratch/a run" | tail -c 2)" = 0 ]
 printf '#!/bin/sh\necho "Job <77> is submitted to default queue <normal>."\n' >"$scratch/tmp/bsub"; chmod +x "$scratch/tmp/bsub"
@@ -97,18 +98,18 @@ PATH=$scratch/tmp:$PATH "$program" submit "$small" --lsf --out "$scratch/of lsf"
 check "of LSF's sentence the number is the job" [ "$(head -n 1 "$scratch/of lsf/submitted")" = 77 ]
 PATH=$scratch/tmp:$PATH "$program" submit "$small" --out "$scratch/queued" --seeds 2 --set train.max_steps=1 --set eval.splits=[] >/dev/null 2>&1
 "$program" train "$small" --out "$scratch/queued/seed=1" --set run.seed=1 --set train.max_steps=1 --set eval.splits=[] 2>"$scratch/log" || cat "$scratch/log"
-"$program" status "$scratch/queued" --json >"$scratch/states.json"
+"$forked" status "$scratch/queued" --json >"$scratch/states.json"
 check "of a sweep, runs that have begun and those that wait" [ "$(grep -o '"state": *"[a-z]*"' "$scratch/states.json" | grep -o '[a-z]*"$' | paste -sd ' ')" = 'finished" waiting"' ]
 check "a run that has begun keeps no note" [ ! -e "$scratch/queued/seed=1/submitted" ]
 check "the script that is handed over is the user's alone" [ "$(cat "$scratch/mode")" = 600 ]
 refused 2 "launch.ranks = 3, and the job would have 2 x 4 ranks" submit "$small" --set launch.ranks=3 --nodes 2 --gpus-per-node 4 --dry-run
-check "launch.ranks is what the job asks for" bash -c "'$program' submit '$small' --set launch.ranks=4 --nodes 2 --dry-run 2>'$scratch/err.txt' | grep -qx '#SBATCH --ntasks-per-node=2'"
+check "launch.ranks is what the job asks for" bash -c "'$forked' submit '$small' --set launch.ranks=4 --nodes 2 --dry-run 2>'$scratch/err.txt' | grep -qx '#SBATCH --ntasks-per-node=2'"
 check "and one core per rank is said" grep -qF 'each rank gets one core' "$scratch/err.txt"
-"$program" submit "$small" --cpus-per-rank 2 --dry-run 2>"$scratch/err.txt" >/dev/null
+"$forked" submit "$small" --cpus-per-rank 2 --dry-run 2>"$scratch/err.txt" >/dev/null
 check "where it is not asked for" [ ! -s "$scratch/err.txt" ]
 refused 2 "is no time" submit "$small" --time soon --dry-run
 refused 2 "is a quote closed" submit "$small" --setup "module load 'x" --dry-run
-check "a setup of several lines" bash -c "'$program' submit '$small' --setup 'if true; then' --setup 'module load x; fi' --dry-run 2>/dev/null | grep -qx 'module load x; fi'"
+check "a setup of several lines" bash -c "'$forked' submit '$small' --setup 'if true; then' --setup 'module load x; fi' --dry-run 2>/dev/null | grep -qx 'module load x; fi'"
 for option in --account --partition --time --name --out --site --container; do
   refused 2 "$option: is empty" submit "$small" $option '' --dry-run
 done
@@ -118,7 +119,7 @@ for more in "--nodes 2" "--account chest" "--setup x" "--container x.sif"; do
 done
 
 sweep=("$small" --local --out "$scratch/sweep" --sweep train.lr_scaling=none,linear --set train.max_steps=3 --set eval.splits=[test])
-"$program" submit "${sweep[@]}" --dry-run >"$scratch/sweep.txt" 2>"$scratch/log"
+"$forked" submit "${sweep[@]}" --dry-run >"$scratch/sweep.txt" 2>"$scratch/log"
 check "a dry run prints the two commands of a local sweep" [ "$(grep -c "^$program train .*--out $scratch/sweep/lr_scaling=[a-z]* --resume auto$" "$scratch/sweep.txt")/$(wc -l <"$scratch/sweep.txt")" = 2/2 ]
 check "and runs none of them" [ ! -e "$scratch/sweep" ]
 "$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
@@ -126,12 +127,12 @@ check "a local sweep trains its two runs and compares them" grep -Eq '^train.lr_
 check "the same command again trains nothing twice" bash -c "'$program' submit ${sweep[*]} >/dev/null 2>&1 && [ \$(grep -c '\"event\":\"train\"' '$scratch/sweep/lr_scaling=none/metrics.jsonl') = 3 ]"
 
 # What plan says of Dell's cluster, through the program.
-"$program" plan configs/clusters/dell_article_2019.yaml --ranks 1,16 --json >"$scratch/plan.json"
+"$forked" plan configs/clusters/dell_article_2019.yaml --ranks 1,16 --json >"$scratch/plan.json"
 printf 'name: bare\nimages_per_s: 100\n' >"$scratch/bare.yaml"
-"$program" plan configs/clusters/c4140_v100.yaml --gpu A100-80GB --ranks 1 >"$scratch/a100.txt"
+"$forked" plan configs/clusters/c4140_v100.yaml --gpu A100-80GB --ranks 1 >"$scratch/a100.txt"
 check "plan names the basis of a computed rate" grep -qF "2190.0 images/s on one (computed, not measured: 2039 GB/s, NVIDIA A100 data sheet, 2021, SXM)" "$scratch/a100.txt"
 refused 2 "[plan] --gpu A100 is not known. Hint: T4, V100, A30, A40, A100-40GB, A100-80GB, L4, L40S, H100, H200; or --images-per-s" plan configs/clusters/c4140_v100.yaml --gpu A100
-check "plan says what it assumes" bash -c "'$program' plan '$scratch/bare.yaml' --ranks 1 | grep -qx '4 GPUs per host; links 100 GB/s and 3.0 us inside a host, 10.0 GB/s and 6.0 us between hosts; jitter .*'"
+check "plan says what it assumes" bash -c "'$forked' plan '$scratch/bare.yaml' --ranks 1 | grep -qx '4 GPUs per host; links 100 GB/s and 3.0 us inside a host, 10.0 GB/s and 6.0 us between hosts; jitter .*'"
 check "plan gives 185 and 1913 images/s within 5 %" python3 -c "
 import json
 one, sixteen = (r['images_per_s'] for r in json.load(open('$scratch/plan.json'))['results'])

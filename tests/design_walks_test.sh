@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The walks of docs/design.md lead through code that exists: each step is "1. `function` (`folder/file`)", the file is there,
-# and the function is defined in it. A walk has at most ten steps. usage: design_walks_test.sh [PAGE]
+# and the function is defined in it. A walk has at most ten steps. And each test that
+# docs/promises.md names is there. usage: design_walks_test.sh [PAGE]
 set -u
 cd "$(dirname "$0")/.." || exit 1
 page=${1:-docs/design.md}
@@ -42,4 +43,9 @@ while IFS= read -r line; do
 done <"$page"
 [ $steps != 0 ] || fault "\"$walk\" has no steps"
 [ $walks = 4 ] || fault "$walks walks found, not four"
+
+page=docs/promises.md
+for test in $(sed -n 's/`[^`]*`//g; s/^|.*|\(.*\)|$/\1/p' $page | grep -oE '[a-z0-9_]+/[a-z0-9_]+'); do
+  compgen -G "tests/${test}_test.*" >/dev/null || fault "there is no test $test"
+done
 exit $bad

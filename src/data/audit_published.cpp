@@ -40,20 +40,13 @@ bool positive(const Manifest& m, uint32_t row, size_t k) {
   return is_positive(m.label_row(row)[k]);
 }
 
-const char* age_group(float years) {
-  if (years < 20) return "age 0-19";
-  if (years < 40) return "age 20-39";
-  if (years < 60) return "age 40-59";
-  if (years < 80) return "age 60-79";
-  return "age 80 and over";
-}
-
 // The subgroups that an image counts for; what is not known makes none.
 std::vector<std::string> groups_of(const Manifest& m, uint32_t row) {
   std::vector<std::string> groups;
   if (!m.sexes[row].empty()) groups.push_back("sex " + m.sexes[row]);
   if (!m.views[row].empty()) groups.push_back("view " + m.views[row]);
-  if (is_known_age(m.ages[row])) groups.emplace_back(age_group(m.ages[row]));
+  const std::string band = age_band(m.ages[row], kAgeBands);
+  if (!band.empty()) groups.push_back("age " + band);
   return groups;
 }
 

@@ -142,22 +142,8 @@ std::vector<Subgroups> subgroups_of(std::span<const LabeledScores> findings,
 std::vector<std::string> age_bands(std::span<const float> ages,
                                    std::span<const int> from) {
   assert(!from.empty() && from.front() > 0 && std::ranges::is_sorted(from));
-  std::vector<std::string> names;
-  int first = 0;
-  for (const int next : from) {
-    names.push_back(std::to_string(first) + "-" + std::to_string(next - 1));
-    first = next;
-  }
-  names.push_back(std::to_string(first) + "+");
-
   std::vector<std::string> bands;
-  for (const float age : ages) {
-    const auto above = std::ranges::upper_bound(
-        from, age, {}, [](int years) { return static_cast<float>(years); });
-    bands.push_back(is_known_age(age)
-                        ? names[static_cast<size_t>(above - from.begin())]
-                        : "");
-  }
+  for (const float age : ages) bands.push_back(age_band(age, from));
   return bands;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/data/ages.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/eval/bootstrap.hpp"
 #include "chexnet/eval/predictions.hpp"
@@ -16,9 +17,6 @@ struct SubgroupTable {
   std::vector<std::string> findings;  // [K]
   std::vector<Subgroups> of;          // [K], the same groups in each
 };
-
-// Years that a band of ages begins with, unless others are asked for.
-inline const std::vector<int> kAgeBands = {18, 40, 65};
 
 // What a column gives for each row of the table [N], blank = unknown: "sex" and
 // "view" as the format knows them, "age" in bands that begin at `bands`

@@ -235,7 +235,7 @@ void TrainingLoop::say_how_it_ended() {
   log_.clear();
   if (out_of_patience() && parts_.comm.rank() == 0)
     log_info("early stop: no better checkpoint in " +
-             std::to_string(state_.epochs_without_best) + " epochs");
+             counted(state_.epochs_without_best, "epoch"));
   const std::string summary = watch_.summary(state_.step);
   if (!summary.empty()) log_info(summary);
 }

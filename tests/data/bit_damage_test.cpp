@@ -1,7 +1,7 @@
 // Every bit of what a run reads, flipped one at a time, and every length it can
 // be cut to: noticed, or without effect. By default each N-th; with
 // CHEXNET_LONG=1 all of them, and with $CHEXNET_FIGURES a line of JSON of each
-// kind (scripts/robustness/damage).
+// kind (tests/stress/checkpoint_damage_test.py).
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Preloaded by scripts/robustness/crash_points: every call that changes a file below the folder
+// Preloaded by tests/stress/crash_points_test.py: every call that changes a file below the folder
 // $POINTS_BELOW (an absolute path) is a point, numbered from 1 on. What happens at point $POINTS_AT:
 //   POINTS_DO=record       nothing (the default): the calls are only written down
 //   POINTS_DO=kill         the process kills itself before the call

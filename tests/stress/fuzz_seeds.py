@@ -1,6 +1,6 @@
 """What the fuzz programs begin with: the targets' own seeds, real X-rays and tables, and what the program itself writes.
 
-No program of its own: scripts/robustness/fuzz calls make_seeds()."""
+No program of its own: tests/stress/fuzz calls make_seeds()."""
 import os
 import pathlib
 import random

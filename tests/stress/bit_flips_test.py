@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 """Changes one bit in the memory of one rank of a training, and looks who notices.
 
-usage: scripts/robustness/bit_flips [--trials N] [--seconds S] [--ranks R] [--within S] [--seed N] [--only N]
-                                    [--program FILE] [--folder DIR] [--json FILE]
-
 A trial is a small training (phantom images, DenseNet-121 at 32 px, a frozen backbone) that the program starts on its
 ranks. At a random step a random bit of a random rank's frozen weights is flipped through /proc/PID/mem: nobody writes
 there, so it stays until it is found. The program must name the rank within train.verify_every steps and go back to its
 last checkpoint by itself, up to six times a trial, and end with the weights and optimizer of an undisturbed run, byte
 for byte, and with its losses and scores. In every third trial the first flip is rank 0's, inside the writing of a
-checkpoint. With two ranks it names both. Needs the right to write in processes of one's own (ptrace). Exit code 1: a flip was missed, or a run was
-lost."""
+checkpoint. With two ranks it names both. --ranks 3,4: the trials on three, then on four. Needs the right to write in processes
+of one's own (ptrace). Exit code 1: a flip was missed, or a run was lost."""
+import math
 import os
 import pathlib
 import re
@@ -18,7 +16,7 @@ import signal
 import socket
 import sys
 
-import storm
+import harness
 
 VERIFY_EVERY = 5  # steps
 STEPS = 40
@@ -32,7 +30,7 @@ PIECE = 512  # bytes of a weight that are looked for
 
 def frozen_weights(model):
     """The bytes of all 1x1 convolutions of a model file, which lie in memory as they lie in the file."""
-    tensors, data = storm.safetensors(model)
+    tensors, data = harness.safetensors(model)
     found = []
     for tensor in tensors.values():
         shape = tensor['shape']
@@ -92,7 +90,7 @@ def flip(run, ranks, rng, weights, after, in_checkpoint):
     name = f'(step {step}, rank {rank}, bit {bit} of byte {at})'
     if not run.wait_until(moment, 600):
         raise Failed(f'the run ended before its flip {name}')
-    found_so_far = lambda: findings(storm.read_text(run.folder.parent / 'log'))
+    found_so_far = lambda: findings(harness.read_text(run.folder.parent / 'log'))
     before = len(found_so_far())
     pid = next(process.pid for process in run.processes() if process.kind == 'rank' and process.rank == rank)
     os.kill(pid, signal.SIGSTOP)
@@ -114,11 +112,10 @@ def flip(run, ranks, rng, weights, after, in_checkpoint):
     return max(found_at, flipped_at), max(0, found_at - flipped_at)
 
 
-def trial(stage, number, tally, weights):
+def trial(stage, ranks, number, tally, weights):
     rng = tally.dice(number)
-    ranks = tally.options.ranks
     folder = stage.trial_folder(number)
-    run = storm.Run(stage, folder / 'run', 'parent', ranks)
+    run = harness.Run(stage, folder / 'run', 'parent', ranks)
     problem, step = '', 0
     try:
         for _ in range(rng.randint(1, MOST_FLIPS)):
@@ -139,23 +136,27 @@ def trial(stage, number, tally, weights):
     if problem:
         tally.problem(number, problem, folder)
     else:
-        storm.shutil.rmtree(folder)
+        harness.shutil.rmtree(folder)
+
+
+def trials(options, ranks):
+    stage = harness.Stage('bit-flips', [setting.format(batch=4 * ranks) for setting in SETTINGS])
+    tally = harness.Tally(options, 'bit_flips')
+    for name in ('trials', 'flips', 'found'):
+        tally.counts[name] += 0
+    weights = frozen_weights(stage.whole(ranks).folder / 'checkpoints/last/model.safetensors')
+    for number in tally.numbers():
+        trial(stage, ranks, number, tally, weights)
+        tally.progress()
+    steps = sorted(tally.values['steps until found'])
+    code = tally.finish({'ranks': ranks, 'steps_until_found': {'median': steps[len(steps) // 2], 'most': steps[-1]} if steps else None})
+    stage.close(keep=code != 0)
+    return code
 
 
 def main():
-    options = storm.parser(__doc__, ranks=3, within_s=300).parse_args()
-    stage = storm.Stage(options, 'bit-flips', [setting.format(batch=4 * options.ranks) for setting in SETTINGS])
-    tally = storm.Tally(options, 'bit_flips')
-    for name in ('trials', 'flips', 'found'):
-        tally.counts[name] += 0
-    weights = frozen_weights(stage.whole(options.ranks).folder / 'checkpoints/last/model.safetensors')
-    for number in tally.numbers():
-        trial(stage, number, tally, weights)
-        tally.progress()
-    steps = sorted(tally.values['steps until found'])
-    code = tally.finish({'steps_until_found': {'median': steps[len(steps) // 2], 'most': steps[-1]} if steps else None})
-    stage.close(keep=code != 0)
-    return code
+    options = harness.trial_options(__doc__, trials=(1, 40), seconds=math.inf, ranks=([3, 2], [3, 4]), within=300.0, seed=(3, 1))
+    return max([trials(options, ranks) for ranks in options.ranks])
 
 
 sys.exit(main())

@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """Crashes the writers of this program at every call that changes a file, and lets every such call fail.
 
-usage: scripts/robustness/crash_points [--job train]... [--every N] [--most N] [--kills N] [--faults N]
-                                       [--errors EIO ...] [--again N] [--seconds S] [--json FILE]
-
 A job writes a checkpoint and metrics.jsonl (train, first), a pack, TFRecord shards (records), an index beside an
 archive (index, old_index) or a staged copy (stage). A preloaded library (tests/support/file_points.c) numbers its
 calls: open, write, fsync, rename, link, unlink, mkdir, close, ... below the job's folder. Then
@@ -17,20 +14,17 @@ calls: open, write, fsync, rename, link, unlink, mkdir, close, ... below the job
           code is the documented one, the message names a file below the folder, the reason and a hint; the checkpoint
           of before is whole, no temporary file stays (with EROFS none after the next start), the command goes on.
 
-  --every N      each N-th state that is before or in a write; all others are taken
-  --most N       at most N states of each of the two sorts of a job, spread evenly
-  --fault-every N   each N-th fault point
-  --kills N      so many real kills of a job (20), and a quarter of it in the middle of writes
-  --faults N     at most N fault points of a job; 0 leaves the faults out. --again N: starts again after each N-th
-  --images N     of the data set (40)
-  --seconds S    stops after S seconds and says how far it came (3600)
-  --no-tmpfile   as on a file system that has no files without a name (many network file systems); slow for train and
-                 first, as each write of a checkpoint then makes another folder
-  --program, --work FOLDER (a scratch folder), --keep (what went wrong stays there)
+  --jobs, --images  of the data set
+  --every N    each N-th state that is before or in a write; all others are taken
+  --most N     at most N states of each of the two sorts of a job, spread evenly (-1: all)
+  --kills N    so many real kills of a job, and a quarter of it in the middle of writes
+  --faults N   at most N fault points of a job; 0 leaves the faults out. --again N: starts again after each N-th
+  --seconds S  stops after S seconds and says how far it came
+  --no-tmpfile as on a file system that has no files without a name (many network file systems); slow for train and
+               first, as each write of a checkpoint then makes another folder
+  --keep       what went wrong stays in a folder
 Ends with 1 where something was lost or wrong, or of a job nothing was tried. Needs a C compiler."""
-import argparse
 import collections
-import json
 import os
 import pathlib
 import shutil
@@ -42,8 +36,8 @@ import time
 
 import crash_jobs
 import folder_model
+import harness
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 ERRORS = {'ENOSPC': 'No space left on device', 'EDQUOT': 'Disk quota exceeded', 'EIO': 'Input/output error',
           'EROFS': 'Read-only file system', 'short': ''}
 
@@ -94,7 +88,7 @@ class Crashes:
             given['POINTS_DATA'] = str(self.data)
         if stays:
             given['POINTS_STAYS'] = '1'
-        if self.options.no_tmpfile:
+        if not self.options.tmpfile:
             given['POINTS_NO_TMPFILE'] = '1'
         return given
 
@@ -257,8 +251,7 @@ class Crashes:
             else:
                 points.append(call.number)
         end_row()
-        most = self.options.faults if self.options.faults >= 0 else self.options.most
-        return spread(points[::self.options.fault_every], most)
+        return spread(points, self.options.faults if self.options.faults >= 0 else self.options.most)
 
     def test_faults(self):
         if self.options.faults == 0:
@@ -329,55 +322,30 @@ def first_difference(found, wanted):
     return 'none'
 
 
-def parse():
-    parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
-    parser.add_argument('-h', '--help', action='store_true')
-    parser.add_argument('--job', action='append', choices=crash_jobs.JOBS)
-    parser.add_argument('--program', default=os.environ.get('CHEXNET_PROGRAM', f'{ROOT}/build/release/chexnet-train'))
-    parser.add_argument('--every', type=int, default=1)
-    parser.add_argument('--fault-every', type=int, default=1)
-    parser.add_argument('--again', type=int, default=1, help='starts again after each N-th fault')
-    parser.add_argument('--most', type=int, default=-1)
-    parser.add_argument('--images', type=int, default=40)
-    parser.add_argument('--kills', type=int, default=20)
-    parser.add_argument('--faults', type=int, default=-1)
-    parser.add_argument('--errors', nargs='+', choices=ERRORS, default=list(ERRORS))
-    parser.add_argument('--seconds', type=float, default=3600)
-    parser.add_argument('--work', default=None)
-    parser.add_argument('--keep', action='store_true')
-    parser.add_argument('--no-tmpfile', action='store_true')
-    parser.add_argument('--json', default=None)
-    options = parser.parse_args()
-    if options.help:
-        print(__doc__)
-        sys.exit(0)
-    return options
-
-
 def main():
-    options = parse()
+    options = harness.options(__doc__, jobs=(['old_index', 'train'], list(crash_jobs.JOBS)), images=(20, 40), every=(1, 10), most=(2, -1),
+                              kills=(1, 20), faults=(1, -1), errors=(['ENOSPC'], list(ERRORS)), again=(1, 3), seconds=(300.0, 1700.0),
+                              keep=False, tmpfile=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the scratch folder goes
     clock = Clock(options.seconds)
-    if options.work:
-        os.makedirs(options.work, exist_ok=True)
-    scratch = tempfile.mkdtemp(prefix='chexnet-crash-', dir=options.work)
-    results, problems = {}, []
+    scratch = tempfile.mkdtemp(prefix='chexnet-crash-')
+    total, problems = collections.Counter(), []
     try:
         library = pathlib.Path(scratch) / 'file_points.so'
-        subprocess.run(['cc', '-O1', '-shared', '-fPIC', str(ROOT / 'tests/support/file_points.c'), '-o', str(library),
+        subprocess.run(['cc', '-O1', '-shared', '-fPIC', str(harness.ROOT / 'tests/support/file_points.c'), '-o', str(library),
                         '-ldl', '-lpthread'], check=True)
-        for name in options.job or crash_jobs.JOBS:
+        for name in options.jobs:
             if clock.is_over():
                 print(f'FAILED: {name}: no time was left')
                 problems.append({'job': name, 'what': 'no time was left'})
                 continue
-            job = crash_jobs.JOBS[name](pathlib.Path(scratch) / name, options.program, options.images)
+            job = crash_jobs.JOBS[name](pathlib.Path(scratch) / name, options.images)
             crashes = Crashes(job, library, options, clock)
             crashes.record()
             crashes.test_states()
             crashes.test_kills()
             crashes.test_faults()
-            results[name] = dict(crashes.figures)
+            total.update(crashes.figures)
             problems += crashes.problems
             if not any(crashes.figures[what] for what in ('states tried', 'kills', 'faults')):
                 print(f'FAILED: {name}: nothing was tried')
@@ -387,11 +355,6 @@ def main():
             shutil.rmtree(job.base, ignore_errors=True)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps({'jobs': results, 'problems': problems}, indent=1) + '\n')
-    total = collections.Counter()
-    for figures in results.values():
-        total.update(figures)
     print(f'crash_points: {total["points"]} calls, {total["crashes"]} crashes of {total["states"]} different folders, '
           f'{total["states tried"]} of them gone on with, {total["kills"]} real kills, {total["faults"]} faults, '
           f'{len(problems)} problems, {clock.passed():.0f} s' + (' (stopped by --seconds)' if clock.is_over() else ''))

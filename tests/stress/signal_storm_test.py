@@ -1,23 +1,21 @@
 #!/usr/bin/env python3
 """Asks training runs to stop by USR1, TERM, INT or HUP at random moments: a checkpoint, and a resume to the same end.
 
-usage: scripts/robustness/signal_storm [--trials N] [--seconds S] [--ranks R] [--within S] [--seed N]
-                                       [--only N] [--program FILE] [--folder DIR] [--json FILE]
-
 A trial is a small training (phantom images, DenseNet-121 at 32 px) of one process, or of two ranks (--ranks 1: of one
 process alone) that the program or mpirun starts. The signal goes to the process that a batch system knows: the program,
 its parent, or mpirun (which passes on USR1; TERM and INT end its ranks, so these must only lose nothing). The moment is
 drawn from the whole run, from its start, from the writing of a checkpoint, or from an evaluation. The run must end
-within 10 s (--within), with exit code 75 and a whole checkpoint of its last step. A quarter of the trials send the
+within --within seconds (10 on an idle machine), with exit code 75 and a whole checkpoint of its last step. A quarter of the trials send the
 signal twice. A run that ends with 0 had logged its last step before the signal, or the one before it. Nothing may be
 left behind, and `--resume auto` must go on from the newest checkpoint to the weights and optimizer of an undisturbed
 run, byte for byte, and to the losses and scores in its metrics.jsonl. A trial that fails is named with its number and
 keeps its folder: `--only` repeats it. Exit code 1: something was wrong, or no signal was sent."""
+import math
 import signal
 import sys
 import time
 
-import storm
+import harness
 
 SIGNALS = {'USR1': signal.SIGUSR1, 'TERM': signal.SIGTERM, 'INT': signal.SIGINT, 'HUP': signal.SIGHUP}
 LONGEST_PAUSE_S = 0.4  # between two signals
@@ -46,7 +44,7 @@ def await_moment(run, whole, rng):
 
 def stopped_well(run):
     """An empty text when the run of exit code 75 has a whole checkpoint of its last step, or had not made any."""
-    lines = storm.metrics(run.folder)
+    lines = harness.metrics(run.folder)
     steps = [line['step'] for line in lines if line['event'] == 'train']
     last = run.folder / 'checkpoints' / 'last'
     if not steps and not last.exists():
@@ -83,7 +81,7 @@ def outcome(run, code, name, twice, logged, steps):
         return 'ended at once', ''
     if not run.folder.exists() and code == BY_SIGNAL[name]:  # made right after the program began to listen
         return 'before it listened', ''
-    if code == BY_SIGNAL[name] and any(line['event'] == 'end' for line in storm.metrics(run.folder)):
+    if code == BY_SIGNAL[name] and any(line['event'] == 'end' for line in harness.metrics(run.folder)):
         return 'behind its end', ''
     return f'exit {code}', f'exit {code} after {name}'
 
@@ -98,18 +96,18 @@ def trial(stage, number, tally):
     twice = rng.random() < 0.25
     settings = ['launch.restarts=2'] if 'restarts' in how else []
     folder = stage.trial_folder(number)
-    run = storm.Run(stage, folder / 'run', how.split(',')[0], ranks, settings=settings)
-    left_overs = storm.LeftOvers(run, 2 * tally.options.within)
+    run = harness.Run(stage, folder / 'run', how.split(',')[0], ranks, settings=settings)
+    left_overs = harness.LeftOvers(run, 2 * tally.options.within)
     moment = await_moment(run, whole, rng)
     tally.counts['trials'] += 1
     problems = []
     tidied = run.is_tidied()
     logged = run.last_step()
-    if moment and storm.send(run.process.pid, SIGNALS[name]):
+    if moment and harness.send(run.process.pid, SIGNALS[name]):
         sent, age_s = time.monotonic(), run.age()
         if twice:
             time.sleep(rng.uniform(0, LONGEST_PAUSE_S))
-            storm.send(run.process.pid, SIGNALS[name])
+            harness.send(run.process.pid, SIGNALS[name])
         code = run.wait(tally.options.within)
         ended_s = time.monotonic() - sent
         kind, problem = outcome(run, code, name, twice, logged, whole.steps)
@@ -136,20 +134,20 @@ def trial(stage, number, tally):
     for problem in problems:
         tally.problem(number, problem, folder)
     if not problems:
-        storm.shutil.rmtree(folder)
+        harness.shutil.rmtree(folder)
 
 
 def main():
-    options = storm.parser(__doc__, ranks=2, within_s=10).parse_args()
-    storm.take_own_shared_memory()
-    stage = storm.Stage(options, 'signal-storm')
-    tally = storm.Tally(options, 'signal_storm', needed='signals')
+    options = harness.trial_options(__doc__, trials=(3, 200), seconds=(6.0, math.inf), ranks=2, within=60.0, seed=(5, 1))
+    harness.take_own_shared_memory()
+    stage = harness.Stage('signal-storm')
+    tally = harness.Tally(options, 'signal_storm', needed='signals')
     for name in ('trials', 'signals', 'lost'):
         tally.counts[name] += 0
     for number in tally.numbers():
         trial(stage, number, tally)
         tally.progress()
-    more = {kind: storm.middle_and_most(times) for kind, times in sorted(tally.values.items()) if kind != EARLY}
+    more = {kind: harness.middle_and_most(times) for kind, times in sorted(tally.values.items()) if kind != EARLY}
     more['latest ' + EARLY] = max(tally.values[EARLY], default=0)
     code = tally.finish(more)
     stage.close(keep=code != 0)

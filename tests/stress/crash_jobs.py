@@ -1,4 +1,4 @@
-"""What scripts/robustness/crash_points runs: for each writer a command, what is there before it, and what must be there
+"""What crash_points_test.py runs: for each writer a command, what is there before it, and what must be there
 after a crash and after the command was started again."""
 import hashlib
 import json
@@ -7,6 +7,8 @@ import pathlib
 import re
 import shutil
 import subprocess
+
+import harness
 
 TEMPORARY = re.compile(r'\.partial$|\.tmp$|\.next$|/\.step-|\.part$|\.sums$')
 ORIGINAL = """data:
@@ -39,8 +41,8 @@ class Job:
     partial_stays = ()  # what a crash may leave and the next start takes up
     error_code = 4
 
-    def __init__(self, base, program, images):
-        self.base, self.program = pathlib.Path(base), program
+    def __init__(self, base, images):
+        self.base = pathlib.Path(base)
         self.folder, self.set = self.base / 'work', self.base / 'set'
         self.base.mkdir(parents=True)
         self.folder.mkdir()
@@ -48,7 +50,7 @@ class Job:
         self.prepare()
 
     def call(self, *arguments, check=True, environment=None, timeout=120):
-        command = [self.program, *map(str, arguments)]
+        command = [str(harness.PROGRAM), *map(str, arguments)]
         environment = {**os.environ, 'LC_ALL': 'C', 'XDG_CACHE_HOME': str(self.base / 'cache'), **(environment or {})}
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
                               timeout=timeout, errors='replace')

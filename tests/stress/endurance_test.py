@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """Trains for many steps and looks whether memory, descriptors or threads of any rank grow.
 
-usage: scripts/robustness/endurance [--steps N] [--seconds S] [--ranks R] [--every S] [--grow-kb KB] [--set KEY=VALUE]
-                                    [--program FILE] [--folder DIR] [--json FILE]
-
 The network is DenseNet-121 with a frozen backbone at 29 pixels, the least that its pools allow, with one image a rank:
 about the fastest step that the program has. Checkpoints, evaluations and comparisons of weights happen all the while.
 VmRSS, open descriptors and threads of every rank and of the parent are read from /proc every few seconds. The first
@@ -14,9 +11,11 @@ twentieth of the run warms up and is left out; the rest is cut into halves by st
 - descriptors, threads: the least number in the second half may not exceed the least in the first. The least, as a file
   that is being written is open for a moment.
 
-Where --seconds end the run before its last step, the steps until then count. Exit code 1: something grew, the run ended
+Memory of shorter runs than the 640 steps of a short one holds too few samples of a half. Where --seconds end the run before
+its last step, the steps until then count. Exit code 1: something grew, the run ended
 by itself with an error, or a half holds fewer than five samples, two checkpoints or two evaluations."""
 import json
+import math
 import os
 import pathlib
 import re
@@ -25,7 +24,7 @@ import statistics
 import sys
 import time
 
-import storm
+import harness
 
 LEAST_SAMPLES = 5  # of a half
 LEAST_EVENTS = 2  # checkpoints, and evaluations, of a half
@@ -40,7 +39,7 @@ def settings(options):
             f'train.max_steps={options.steps}', 'train.epochs=1000000', 'train.lr=1e-5',
             f'run.log_every={max(1, options.steps // 2000)}', 'checkpoint.every_epochs=0',
             f'checkpoint.every_steps={max(1, options.steps // options.events)}', 'eval.splits=[]', 'eval.examples=0',
-            f'eval.every_epochs={every_epochs}', *options.set]
+            f'eval.every_epochs={every_epochs}']
 
 
 class Tail:
@@ -147,9 +146,9 @@ def compare(samples, begin, end, grow_kb):
 
 def train(options):
     """The run's Watch, and its exit code; None where the time was over."""
-    stage = storm.Stage(options, 'endurance', settings(options))
+    stage = harness.Stage('endurance', settings(options))
     folder = stage.trial_folder(0)
-    run = storm.Run(stage, folder / 'run', 'alone' if options.ranks == 1 else 'parent', options.ranks)
+    run = harness.Run(stage, folder / 'run', 'alone' if options.ranks == 1 else 'parent', options.ranks)
     watch = Watch(run)
     told = time.monotonic()
     while run.code() is None and run.age() < options.seconds:
@@ -162,7 +161,7 @@ def train(options):
     if code is None:
         run.end()
     elif code != 0:
-        print(storm.read_text(folder / 'log')[-2000:])
+        print(harness.read_text(folder / 'log')[-2000:])
     stage.close(keep=code not in (0, None))
     return watch, code
 
@@ -178,19 +177,9 @@ def table(figures):
     return '\n'.join(lines)
 
 
-def parse():
-    options = storm.plain_parser(__doc__, ranks=2, seconds='ends the run after so many')
-    options.add_argument('--json', help='write the figures to this file')
-    options.add_argument('--steps', type=int, default=400, help='of the training (default 400)')
-    options.add_argument('--every', type=float, default=0.1, help='seconds between two looks (default 0.1)')
-    options.add_argument('--grow-kb', type=int, default=4096, help='that memory may grow (default 4096)')
-    options.add_argument('--events', type=int, default=12, help='checkpoints, and evaluations (default 12)')
-    options.add_argument('--set', action='append', default=[], help='KEY=VALUE over the config')
-    return options.parse_args()
-
-
 def main():
-    options = parse()
+    options = harness.options(__doc__, ranks=2, steps=(640, 200000), events=(32, 400), every=(0.1, 2.0), seconds=(math.inf, 9000.0),
+                              grow_kb=4096)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     watch, code = train(options)
     begin, end = watch.step // 20, watch.step
@@ -211,15 +200,10 @@ def main():
         if min(counts) < LEAST_EVENTS:
             problems.append(f'only {figures_of_events} of {name} in the halves')
     print(table(figures))
-    result = {'ranks': options.ranks, 'steps': watch.step, 'steps_per_s': round(watch.steps_per_s(), 1),
-              'checkpoints': len(watch.events['checkpoint']), 'evaluations': len(watch.events['evaluation']),
-              'processes': figures, 'problems': problems}
-    print(f'{watch.step} steps, {watch.steps_per_s():.1f} steps/s, {result["checkpoints"]} checkpoints, '
-          f'{result["evaluations"]} evaluations')
+    print(f'{watch.step} steps, {watch.steps_per_s():.1f} steps/s, {len(watch.events["checkpoint"])} checkpoints, '
+          f'{len(watch.events["evaluation"])} evaluations')
     for problem in problems:
         print(f'FAILED: {problem}')
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + '\n')
     return 1 if problems else 0
 
 

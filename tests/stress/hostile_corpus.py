@@ -1,6 +1,6 @@
 """Files made to harm who reads them: bombs, headers that lie, polyglots, names that lead elsewhere.
 
-usage: scripts/robustness/hostile_corpus.py FOLDER PHANTOM [MODEL]
+usage: tests/stress/hostile_corpus.py FOLDER PHANTOM [MODEL]
 
 Writes the files below FOLDER, 250 MB of them, and the list of cases to FOLDER/cases.json. PHANTOM is a set that
 `chexnet-train phantom` drew. With MODEL, a model file, it writes models that describe themselves wrongly instead. A

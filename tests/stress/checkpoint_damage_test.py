@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Damages what a run reads, bit by bit, and says what was noticed.
 
-usage: scripts/robustness/damage [--short] [--no-bits] [--cases N] [--build DIR] [--seconds S] [--json FILE]
-
   bits    the test cases [damage] of test_base (tests/data/bit_damage_test.cpp): each bit of a small checkpoint, pack,
           archive, TFRecord shard, index and staged copy is flipped, each file is cut to each length, and random bits
           of files of real sizes are flipped. A damage is noticed (an error before the bytes are used, or the file is
@@ -11,12 +9,7 @@ usage: scripts/robustness/damage [--short] [--no-bits] [--cases N] [--build DIR]
   cases   the newest checkpoint of a run is damaged in one file (a bit, cut off, empty, a folder in its place, absent),
           and --resume auto goes on from the one before, says so, and ends in the weights of a run without damage
 
-  --short     each N-th bit, as the default tests do
-  --no-bits   the cases alone; --cases N: N of them (all 15)
-  --build DIR where test_base and chexnet-train are (build/release); --test-program, --program: other ones
-  --seconds S for the bits (7200)
-Ends with 1 where a damage was missed, or a resume went wrong."""
-import argparse
+A short run tries two cases, and leaves the bits to test_base. --cases N: N of them. --seconds S: for the bits. Ends with 1 where a damage was missed, or a resume went wrong."""
 import json
 import os
 import pathlib
@@ -28,8 +21,8 @@ import tempfile
 import time
 
 import crash_jobs
+import harness
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = ('what', 'how', 'bytes', 'tried', 'noticed', 'by_the_picture', 'no_effect', 'missed', 'names_file',
            'names_offset')
 
@@ -97,11 +90,11 @@ def damaged_resume(job, originals, clean, name, how):
     return problems
 
 
-def try_cases(program, count):
+def try_cases(count):
     scratch = pathlib.Path(tempfile.mkdtemp(prefix='chexnet-damage-'))
     wrong, done = [], 0
     try:
-        job = DamagedRun(scratch / 'job', program, 40)
+        job = DamagedRun(scratch / 'job', 40)
         originals, clean = job.base / 'originals', job.base / 'clean'
         copy_linked(job.folder, originals)
         first = job.start()
@@ -119,12 +112,9 @@ def try_cases(program, count):
     return done, wrong
 
 
-def try_bits(program, short, seconds):
+def try_bits(seconds):
     figures = tempfile.NamedTemporaryFile(suffix='.json')
     environment = {**os.environ, 'CHEXNET_FIGURES': figures.name}
-    environment.pop('CHEXNET_LONG', None)
-    if not short:
-        environment['CHEXNET_LONG'] = '1'
     begin, said, told = time.monotonic(), 0, []
 
     def tell_new():
@@ -132,7 +122,7 @@ def try_bits(program, short, seconds):
             told.append(json.loads(line))
             show(told[-1])
 
-    process = subprocess.Popen([program, '[damage]'], env=environment, stdout=subprocess.DEVNULL,
+    process = subprocess.Popen([harness.BUILD / 'test_base', '[damage]'], env=environment, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     while process.poll() is None:
         time.sleep(0.2)
@@ -156,42 +146,17 @@ def show(figures):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
-    parser.add_argument('-h', '--help', action='store_true')
-    parser.add_argument('--short', action='store_true')
-    parser.add_argument('--no-bits', action='store_true')
-    parser.add_argument('--cases', type=int, default=len(CASES))
-    parser.add_argument('--build', default=os.environ.get('CHEXNET_BUILD', f'{ROOT}/build/release'))
-    parser.add_argument('--program', default=os.environ.get('CHEXNET_PROGRAM'))
-    parser.add_argument('--test-program', default=None)
-    parser.add_argument('--seconds', type=float, default=7200)
-    parser.add_argument('--json', default=None)
-    options = parser.parse_args()
-    if options.help:
-        print(__doc__)
-        return
+    options = harness.options(__doc__, bits=harness.LONG, cases=(2, len(CASES)), seconds=3600.0)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # scratch folders go
-    program = options.program or f'{options.build}/chexnet-train'
-    tests = options.test_program or f'{options.build}/test_base'
-    for needed in ([] if options.no_bits else [tests]) + ([program] if options.cases else []):
-        if not os.access(needed, os.X_OK):
-            sys.exit(f'error: {needed} is not there. Hint: scripts/build release, or --build')
     begin = time.monotonic()
-    bits, code = [], 0
-    if not options.no_bits:
-        bits, code = try_bits(tests, options.short, options.seconds)
-    cases, wrong = 0, []
-    if options.cases:
-        cases, wrong = try_cases(program, options.cases)
+    bits, code = try_bits(options.seconds) if options.bits else ([], 0)
+    cases, wrong = try_cases(options.cases) if options.cases else (0, [])
     total = {key: sum(figures[key] for figures in bits) for key in COLUMNS[3:]}
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps({'bits': bits, 'total': total, 'cases': cases, 'wrong': wrong},
-                                                         indent=1) + '\n')
     noticed = total['noticed'] + total['by_the_picture']
     print(f'damage: {total["tried"]} damages, {noticed} noticed ({total["by_the_picture"]} by the picture alone), '
           f'{total["no_effect"]} without effect, {total["missed"]} missed; {cases} damaged checkpoints, '
           f'{len(wrong)} problems, {time.monotonic() - begin:.0f} s')
-    nothing = cases == 0 if options.no_bits else total['tried'] == 0
+    nothing = total['tried'] == 0 if options.bits else cases == 0
     if nothing:
         print('FAILED: damage: nothing was tried')
     sys.exit(1 if total['missed'] or wrong or code != 0 or nothing else 0)

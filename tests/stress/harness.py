@@ -1,14 +1,13 @@
-"""What kill_storm, signal_storm, bit_flips and network_faults share, and determinism uses: a training whose end is
-known, its processes, and what it leaves behind.
+"""What the stress programs share. Each takes its length from $CHEXNET_LONG: short as a test, long where it is set. They are
+run by ctest (label stress) or by themselves from anywhere: tests/stress/kill_storm_test.py --help. CHEXNET_BUILD is the build
+folder (default: build/release), CHEXNET_PROGRAM another chexnet-train.
 
-No program of its own. A Stage draws a phantom set and trains it once without a disturbance, which gives the files that
-every disturbed run must end with, and the length in which moments are drawn. A Run is one start of such a training. Its
-processes are found by a variable of their environment, so nobody else's are ever touched.
-"""
+A Stage draws a phantom set and trains it once without a disturbance, which gives the files that every disturbed run must
+end with, and the length in which moments are drawn. A Run is one start of such a training. Its processes are found by a
+variable of their environment, so nobody else's are ever touched."""
 import argparse
 import collections
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
@@ -22,9 +21,16 @@ import sys
 import tempfile
 import time
 
-MARK = 'CHEXNET_STORM_RUN'
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LONG = bool(os.environ.get('CHEXNET_LONG'))
+BUILD = pathlib.Path(os.environ.get('CHEXNET_BUILD') or ROOT / 'build/release').resolve()
+PROGRAM = pathlib.Path(os.environ.get('CHEXNET_PROGRAM') or BUILD / 'chexnet-train').resolve()
+SKIPPED = 77  # exit code
+os.environ['LC_ALL'] = 'C.UTF-8'
+os.environ.setdefault('OMP_WAIT_POLICY', 'passive')  # tests share cores: a thread that waits is not to spin
+MARK = 'CHEXNET_STRESS_RUN'
 SHARED = pathlib.Path('/dev/shm')
-OWN_SHARED_MEMORY = 'CHEXNET_STORM_OWN_SHM'
+OWN_SHARED_MEMORY = 'CHEXNET_STRESS_OWN_SHM'
 CONFIG = '''
 data:
   manifest: {{path: {set}/Data_Entry_2017.csv}}
@@ -45,7 +51,7 @@ launch: {{device: cpu, threads: 1, timeout_s: 60}}
 
 
 def take_own_shared_memory(*namespaces):
-    """As root the storm goes on in a mount namespace with an empty /dev/shm, where no other run leaves files.
+    """As root the program goes on in a mount namespace with an empty /dev/shm, where no other run leaves files.
 
     `namespaces`: more of them, as unshare's options.
     """
@@ -280,7 +286,7 @@ class LeftOvers:
 class Stage:
     """Folder, data set, config, and undisturbed runs by number of ranks."""
 
-    def __init__(self, options, name, settings=()):
+    def __init__(self, name, settings=()):
         """`settings` of all runs: KEY=VALUE over the config."""
         self.settings = settings
         self.before, self.arguments = [], []  # words before the program, and behind its own, of all runs
@@ -289,10 +295,10 @@ class Stage:
         # A shell's job in the background ignores INT, and one of nohup HUP, and what it starts would too.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self.interrupted)
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=name + '-', dir=options.folder))
-        self.program = pathlib.Path(options.program).resolve()
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=name + '-'))
+        self.program = PROGRAM
         if not self.program.exists():
-            sys.exit(f'error: {self.program} is not there. Hint: scripts/build release, or --program')
+            sys.exit(f'error: {self.program} is not there. Hint: scripts/build release, or CHEXNET_BUILD')
         self.config = self.folder / 'small.yaml'
         self.config.write_text(CONFIG.format(set=self.folder / 'set'))
         self.marks = 0
@@ -418,34 +424,35 @@ class Whole:
         return f'the run folder keeps {left[0]}' if left else ''
 
 
-def plain_parser(about, ranks, seconds):
-    """What all have. `seconds`: the help of --seconds."""
-    built = pathlib.Path(__file__).resolve().parent.parent.parent / 'build/release/chexnet-train'
-    options = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument('--seconds', type=float, default=3600, help=f'{seconds} (default 3600)')
-    options.add_argument('--ranks', type=int, default=ranks, help=f'of a run that has several (default {ranks})')
-    options.add_argument('--program', default=built, help='chexnet-train (default: build/release)')
-    options.add_argument('--folder', default=tempfile.gettempdir(), help='work in a new folder of it (default: TMPDIR)')
-    return options
+def options(about, **defaults):
+    """Of the command line: an option for each default, of its type; lists have commas. Of two defaults the second is that
+    of a long run."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in defaults.items():
+        default = default[LONG] if isinstance(default, tuple) else default
+        kind = {'type': int if default is None else type(default)}
+        if isinstance(default, bool):
+            kind = {'action': argparse.BooleanOptionalAction}
+        elif isinstance(default, list):
+            kind = {'type': lambda text, of=type(default[0]): [of(part) for part in text.split(',')]}
+        parser.add_argument('--' + name.replace('_', '-'), default=default, help=f'default: {default}', **kind)
+    return parser.parse_args()
 
 
-def parser(about, ranks, within_s):
-    options = plain_parser(about, ranks, 'only the first trial begins later')
-    options.add_argument('--trials', type=int, default=20, help='up to the trial of this number (default 20)')
-    options.add_argument('--within', type=float, default=within_s,
-                         help=f'seconds in which a run must have ended (default {within_s}; a busy machine needs more)')
-    options.add_argument('--seed', type=int, default=1, help='draws all trials (default 1)')
-    options.add_argument('--only', type=int, help='repeat the trial of this number alone')
-    options.add_argument('--json', help='write the figures to this file after each trial; a later call with the same seed '
-                         'and as many ranks goes on behind its last trial, and the figures are those of all calls')
-    return options
+def trial_options(about, trials, seconds, ranks, within, seed=1, **more):
+    """`trials` are begun for so many seconds, at least one; a run must end `within` seconds (a busy machine needs more);
+    `seed` draws all trials, and --only N repeats the trial of this number alone."""
+    return options(about, trials=trials, seconds=seconds, ranks=ranks, within=within, seed=seed, only=None, **more)
+
+
+def skip_unless_long():
+    if not LONG:
+        print('skipped: it takes long or a quiet machine (CHEXNET_LONG=1)')
+        sys.exit(SKIPPED)
 
 
 class Tally:
-    """Counts, and one line of them every few seconds.
-
-    What adds up over the calls of a script: counts, left, times and values of all kinds, problems. It is in the file of
-    --json after each trial, so an interruption loses the trial under way alone."""
+    """Counts, left-overs and values (seconds, steps, …) by what they are of; one line of them every few seconds."""
 
     def __init__(self, options, name, needed='trials'):
         """`needed`: of what at least one must have happened."""
@@ -453,26 +460,8 @@ class Tally:
         self.began = self.told = time.monotonic()
         self.counts = collections.Counter()
         self.left = collections.Counter()
-        self.values = collections.defaultdict(list)  # seconds, steps, … by what they are of
-        self.problems = []
-        self.calls = []  # of the script, the last one is this
-        self.go_on()
-
-    def go_on(self):
-        """Takes over what earlier calls counted."""
-        path = self.options.json and pathlib.Path(self.options.json)
-        if path and path.exists() and self.options.only is None:
-            earlier = json.loads(path.read_text())
-            for name in ('seed', 'ranks'):
-                if earlier[name] != getattr(self.options, name):
-                    sys.exit(f'error: {path} is of --{name} {earlier[name]}. Hint: another file for --json')
-            self.counts.update(earlier['counts'])
-            self.left.update(earlier['left_behind'])
-            self.values.update(earlier['values'])
-            self.problems, self.calls = earlier['problems'], earlier['calls']
-        self.first = self.calls[-1]['last'] + 1 if self.calls else 1
-        self.calls.append({'began': datetime.datetime.now().isoformat(timespec='seconds'), 'seconds': 0,
-                           'first': self.first, 'last': self.first - 1})
+        self.values = collections.defaultdict(list)
+        self.problems = 0
 
     def numbers(self):
         """Of the trials to do, within the time; the first in any case, however slow the machine, and some more until one
@@ -480,31 +469,17 @@ class Tally:
         if self.options.only is not None:
             yield self.options.only
             return
-        for number in range(self.first, 3 * self.options.trials + 1):
-            late = number > self.first and time.monotonic() - self.began > self.options.seconds
+        for number in range(1, 3 * self.options.trials + 1):
+            late = number > 1 and time.monotonic() - self.began > self.options.seconds
             if (late or number > self.options.trials) and self.counts[self.needed] > 0:
                 return
             yield number
-            self.calls[-1].update(last=number, seconds=round(time.monotonic() - self.began, 1))
-            self.save({})
-
-    def save(self, more):
-        if not self.options.json or self.options.only is not None:
-            return
-        figures = {'seed': self.options.seed, 'ranks': self.options.ranks,
-                   'seconds': round(sum(call['seconds'] for call in self.calls), 1), 'counts': self.counts,
-                   'left_behind': self.left, **more, 'values': self.values, 'problems': self.problems,
-                   'calls': self.calls}
-        path = pathlib.Path(self.options.json)
-        whole = path.with_name(path.name + '.new')
-        whole.write_text(json.dumps(figures, indent=1) + '\n')
-        whole.rename(path)
 
     def dice(self, number):
         return random.Random(f'{self.name}/{self.options.seed}/{number}')
 
     def problem(self, number, text, folder):
-        self.problems.append({'trial': number, 'what': text})
+        self.problems += 1
         print(f'FAILED: trial {number} of seed {self.options.seed}: {text}; kept: {folder}', flush=True)
 
     def progress(self):
@@ -517,12 +492,8 @@ class Tally:
         return ', '.join(f'{name} {count}' for name, count in self.counts.items()) + f'; left behind: {left}'
 
     def finish(self, more):
-        """Writes the figures; the exit code."""
+        """Prints the figures; the exit code."""
         print(f'{self.name}: {self.line()}; {json.dumps(more)}', flush=True)
-        if self.first > 1:
-            print(f'{self.name}: of {len(self.calls)} calls since {self.calls[0]["began"]}; this one began with trial '
-                  f'{self.first}', flush=True)
-        self.save(more)
         if self.counts[self.needed] == 0:
             print(f'FAILED: {self.name}: no {self.needed}, so nothing was shown', flush=True)
         return 1 if self.problems or self.counts[self.needed] == 0 else 0

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# A rank slowed 1.5 times is named within 50 steps with its rank; undisturbed ranks raise no alarm in ${CHEXNET_EVEN_STEPS:-5000} steps.
+# A rank slowed 1.5 times is named within 50 steps with its rank; undisturbed ranks raise no alarm in 5,000 steps.
 # Wants a quiet machine: what else runs on its cores is, rightly, a straggler.
+[ -n "${CHEXNET_LONG:-}" ] || { echo "skipped: it takes a quiet machine (CHEXNET_LONG=1)"; exit 77; }
 source tests/lib.sh
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.epochs=100000 --set checkpoint.every_epochs=0 --ranks 2)
-"$program" train "$small" "${quick[@]}" --set train.max_steps=${CHEXNET_EVEN_STEPS:-5000} --out "$scratch/even" >"$scratch/log" 2>&1 || { tail "$scratch/log"; exit 1; }
-check "no alarm in ${CHEXNET_EVEN_STEPS:-5000} steps ($(grep -c '"event":"straggler"' "$scratch/even/metrics.jsonl") seen)" bash -c "! grep '\"event\":\"straggler\"' '$scratch/even/metrics.jsonl'"
+"$program" train "$small" "${quick[@]}" --set train.max_steps=5000 --out "$scratch/even" >"$scratch/log" 2>&1 || { tail "$scratch/log"; exit 1; }
+check "no alarm in 5000 steps ($(grep -c '"event":"straggler"' "$scratch/even/metrics.jsonl") seen)" bash -c "! grep '\"event\":\"straggler\"' '$scratch/even/metrics.jsonl'"
 for rank in 0 1; do
   run=$scratch/slowed-$rank
   "$program" train "$small" "${quick[@]}" --set train.max_steps=400 --out "$run" >"$scratch/log" 2>&1 & job=$!

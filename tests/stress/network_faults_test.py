@@ -1,10 +1,6 @@
 #!/usr/bin/env python3
 """Disturbs the network between the hosts of a training at one of its phases, and looks how the training ends.
 
-usage: scripts/robustness/network_faults [--faults A,B] [--phases A,B] [--ipv6] [--hit N] [--timeout T]
-                                         [--trials N] [--seconds S] [--ranks R] [--within S] [--seed N] [--only N]
-                                         [--program FILE] [--folder DIR] [--json FILE]
-
 A trial is a small training (phantom images, DenseNet-121 at 32 px) on hosts that are network namespaces of this
 machine, one rank each (--ranks). The cable of one host (--hit) goes through tests/cluster/tapdelay.c, and one fault
 comes at one phase:
@@ -25,20 +21,21 @@ does: mpirun does not wait. After the others it ends within launch.timeout_s (--
 exit code 5 or 7 and a last line that names a host or the network; no process, no shared memory and no temporary file is
 left on any host; and when the link is whole again `--resume auto` reaches the same bytes. (After a fault at launch it is looked for leftovers when
 the link is whole: mpirun's daemon on a host that no packet reaches tries until TCP gives up.) Prints a table of faults
-and phases. Needs root.
-Exit code 1: something was wrong; 77: no network namespaces here."""
-import collections
+and phases. Short: three faults in a step, between two hosts that have IPv6 alone. Long: all faults at all phases on three
+hosts, over IPv4 and over IPv6 alone, at the last host, and those of a step at the first and the second; about 80 minutes
+on two cores. Needs root. Exit code 1: something was wrong; 77: no network namespaces here."""
+import copy
+import math
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import time
 
-import storm
+import harness
 
-CLUSTER = pathlib.Path(__file__).resolve().parent.parent.parent / 'tests/cluster'
+CLUSTER = harness.ROOT / 'tests/cluster'
 PREFIX = 'nf'
 STEPS = 9
 HEALTHY = '0 0 0 0 0'
@@ -177,7 +174,7 @@ def is_possible(fault, phase):
 
 def last_error(folder):
     """What the run said last of why it ended; lines of daemons may follow."""
-    lines = [line for line in storm.read_text(folder / 'log').splitlines() if line.startswith('error: ')]
+    lines = [line for line in harness.read_text(folder / 'log').splitlines() if line.startswith('error: ')]
     return lines[-1] if lines else ''
 
 
@@ -188,7 +185,7 @@ def wrong_end(run, code, folder):
     said = last_error(folder)
     if code not in (5, 7):
         return f'exit {code}: {said}'
-    if NAMED.search(said) or 'mpirun ended' in said and LAUNCHER_NAMED.search(storm.read_text(folder / 'log')):
+    if NAMED.search(said) or 'mpirun ended' in said and LAUNCHER_NAMED.search(harness.read_text(folder / 'log')):
         return ''
     return f'exit {code} names neither host nor network: {said}'
 
@@ -218,7 +215,7 @@ def start(stage, hosts, folder, fault, phase):
         hosts.begin(fault)
         time.sleep(TAP_LOOKS_S)
     settings = [f'launch.timeout_s={PATIENCE_S}'] if fault in GOES_ON else []
-    run = storm.Run(stage, folder / 'run', 'parent', hosts.count, settings=settings)
+    run = harness.Run(stage, folder / 'run', 'parent', hosts.count, settings=settings)
     run.phase = phase
     return run
 
@@ -229,7 +226,7 @@ def trial(stage, hosts, number, tally):
     whole = stage.whole(hosts.count)
     folder = stage.trial_folder(number)
     run = start(stage, hosts, folder, fault, phase)
-    left_overs = storm.LeftOvers(run, tally.options.within)
+    left_overs = harness.LeftOvers(run, tally.options.within)
     problems = []
     code, ended_s = None, 0
     if phase == 'launch' or await_phase(run, hosts, whole, phase, rng):
@@ -257,7 +254,7 @@ def trial(stage, hosts, number, tally):
     for problem in problems:
         tally.problem(number, f'{fault}, {phase}: {problem}', folder)
     if not problems:
-        storm.shutil.rmtree(folder)
+        harness.shutil.rmtree(folder)
 
 
 def table(tally):
@@ -269,32 +266,15 @@ def table(tally):
         print(f'| {fault} |' + ''.join(f' {cell} |' for cell in cells))
 
 
-def options_of(arguments):
-    options = storm.parser(__doc__, ranks=3, within_s=60)
-    options.set_defaults(trials=None)
-    options.add_argument('--faults', default=','.join(FAULTS), help='of these alone, by commas')
-    options.add_argument('--phases', default=','.join(PHASES), help='at these alone, by commas')
-    options.add_argument('--ipv6', action='store_true', help='hosts without IPv4')
-    options.add_argument('--hit', type=int, help='number of the host that is disturbed (default: the last)')
-    options.add_argument('--timeout', type=float, default=8, help='launch.timeout_s (default 8)')
-    return options.parse_args(arguments)
-
-
-def main():
-    options = options_of(sys.argv[1:])
-    storm.take_own_shared_memory('--net')
-    if not os.environ.get(storm.OWN_SHARED_MEMORY):
-        print('skipped: no network namespaces (iproute2 and root are needed)')
-        return 77
-    tally = storm.Tally(options, 'network_faults')
-    tally.faults, tally.phases = options.faults.split(','), options.phases.split(',')
-    if unknown := set(tally.faults) - set(FAULTS) | set(tally.phases) - set(PHASES):
-        sys.exit(f'error: {", ".join(sorted(unknown))}: no such fault or phase. Hint: --help')
+def trials(options):
+    """Of one kind of hosts; the exit code."""
+    tally = harness.Tally(options, 'network_faults')
+    tally.faults, tally.phases = options.faults, options.phases
     tally.cells = [(fault, phase) for fault in tally.faults for phase in tally.phases if is_possible(fault, phase)]
     options.trials = options.trials or len(tally.cells)
     settings = [f'launch.timeout_s={options.timeout}', f'train.batch={4 * options.ranks}', f'train.max_steps={STEPS}',
                 'eval.splits=[]']
-    stage = storm.Stage(options, 'network-faults', settings)
+    stage = harness.Stage('network-faults', settings)
     hosts = Hosts(stage, options)
     for name in ('trials', 'went on', 'ended in time', 'lost'):
         tally.counts[name] += 0
@@ -305,9 +285,30 @@ def main():
     finally:
         hosts.down()
     table(tally)
-    code = tally.finish({})
+    code = tally.finish({'ipv6': options.ipv6, 'hit': hosts.hit})
     stage.close(keep=code != 0)
     return code
+
+
+def main():
+    options = harness.trial_options(
+        __doc__, trials=None, seconds=math.inf, ranks=(2, 3), within=60.0, timeout=(10.0, 8.0), hit=None, ipv6=not harness.LONG,
+        faults=(['lost-reports', 'loss', 'deaf'], FAULTS), phases=(['step'], PHASES))
+    if unknown := set(options.faults) - set(FAULTS) | set(options.phases) - set(PHASES):
+        sys.exit(f'error: {", ".join(sorted(unknown))}: no such fault or phase. Hint: --help')
+    harness.take_own_shared_memory('--net')
+    if not os.environ.get(harness.OWN_SHARED_MEMORY):
+        print('skipped: no network namespaces (iproute2 and root are needed)')
+        return harness.SKIPPED
+    variants = [{}]
+    if harness.LONG and not sys.argv[1:]:
+        variants = [{}, {'ipv6': True}, {'hit': 1, 'phases': ['step']}, {'hit': 2, 'phases': ['step']}]
+    codes = []
+    for variant in variants:
+        chosen = copy.copy(options)
+        vars(chosen).update(variant)
+        codes.append(trials(chosen))
+    return max(codes)
 
 
 sys.exit(main())

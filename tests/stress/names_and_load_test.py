@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Gives the program long tables, many files and shards, odd names and many ranks.
 
-usage: scripts/robustness/load [--jobs JOB,…] [--rows N,…] [--files N,…] [--shards N,…] [--ranks N,…]
-                               [--each-name] [--program FILE] [--folder DIR] [--json FILE]
-
+--jobs, all of them if not said otherwise:
 - names: pictures whose names have spaces, quotes, line ends, Unicode, … as files of a folder and as members of a tar,
   in a folder and with a config and a run folder of such names. Each set is trained for two steps, evaluated and
   predicted, and all names must come back as they were. With --each-name every name is also tried by itself, as that of
@@ -12,10 +10,11 @@ usage: scripts/robustness/load [--jobs JOB,…] [--rows N,…] [--files N,…] [
 - files: two steps on a folder of so many pictures (hard links to few), all in its table.
 - shards: so many TFRecord shards, and so many tar archives, of one picture each, two steps.
 - ranks: `doctor` on so many ranks of this machine.
+- hosts: long alone, a simulated cluster of a thousand hosts for an hour, and 10^6 host-hours of it where a host is silent
+  (CHEXNET_SIMULATED_S, CHEXNET_HOST_HOURS); the unit tests do so for a moment.
 
 Time and the largest memory of a process (ru_maxrss) are printed, nothing is asserted of them. Exit code 1: a command
 failed, or a name or a count did not come back."""
-import argparse
 import csv
 import io
 import json
@@ -28,6 +27,8 @@ import sys
 import tarfile
 import tempfile
 import time
+
+import harness
 
 FINDINGS = ['Mass, "left"', 'Größe 🫁 | $x']
 PICTURES = 16
@@ -65,8 +66,8 @@ class Failures(list):
 class Program:
     """Runs a command of the program; its seconds and memory are kept."""
 
-    def __init__(self, options, folder):
-        self.path, self.folder = pathlib.Path(options.program).resolve(), folder
+    def __init__(self, folder):
+        self.path, self.folder = harness.PROGRAM, folder
         self.environment = dict(os.environ, XDG_CONFIG_HOME=str(folder / 'keys'), XDG_CACHE_HOME=str(folder / 'cache'),
                                 OMPI_MCA_btl_base_warn_component_unused='0')
 
@@ -215,7 +216,7 @@ def many(number):
     return f'{number:08d}.png'
 
 
-def job_names(program, options, failures, pictures, figures):
+def job_names(program, options, failures, pictures):
     folder = program.folder / 'names'
     names = [f'{name}.png' for name in NAMES.values()]
     together = ''.join(name for key, name in NAMES.items() if key not in NOT_IN_A_PATH)
@@ -233,21 +234,20 @@ def job_names(program, options, failures, pictures, figures):
             try_names(program, failures, pictures, f'a folder, config and run called after: {key}', folder / name,
                       'folder', plain, f'{name}.yaml', name + '.run')
             tried += 1
-    figures['names'] = {'tried': tried}
+    print(f'{tried} names and places of names', flush=True)
 
 
 def inspect(program, failures, what, config):
-    """The object that inspect prints, and a line of figures."""
+    """The object that inspect prints."""
     code, out, errors, seconds, memory_mb = program.run('inspect', config, '--threads', 1, '--json')
-    found = {'seconds': round(seconds, 1), 'memory_mb': round(memory_mb)}
     print(f'| {what} | {seconds:.1f} | {memory_mb:.0f} |', flush=True)
     if code not in (0, 3):
         failures.note(f'{what}: inspect ended with {code}: {errors[-600:]}')
-        return {}, found
-    return json.loads(out), found
+        return {}
+    return json.loads(out)
 
 
-def job_rows(program, options, failures, pictures, figures):
+def job_rows(program, options, failures, pictures):
     for rows in options.rows:
         root = program.folder / f'rows-{rows}'
         root.mkdir()
@@ -256,14 +256,13 @@ def job_rows(program, options, failures, pictures, figures):
         write_table(root / 'table.csv', names)
         config = root / 'small.yaml'
         config.write_text(config_text(root / 'table.csv', images))
-        said, found = inspect(program, failures, f'{rows:,} rows', config)
+        said = inspect(program, failures, f'{rows:,} rows', config)
         if said and len(said['missing']) != rows - PICTURES:
             failures.note(f'{rows} rows: {len(said["missing"])} are missing')
-        figures[f'{rows:,} rows'] = found
         shutil.rmtree(root)
 
 
-def job_files(program, options, failures, pictures, figures):
+def job_files(program, options, failures, pictures):
     for files in options.files:
         root = program.folder / f'files-{files}'
         images = root / 'images'
@@ -279,17 +278,16 @@ def job_files(program, options, failures, pictures, figures):
         config = root / 'small.yaml'
         config.write_text(config_text(root / 'table.csv', images))
         what = f'{files:,} files'
-        figures[what] = train_on(program, failures, what, config, root / 'run')
+        train_on(program, failures, what, config, root / 'run')
         shutil.rmtree(root)
 
 
 def train_on(program, failures, what, config, out):
-    """Two steps on them; figures."""
+    """Two steps on them."""
     code, _, errors, seconds, memory_mb = program.run('train', config, '--out', out)
     print(f'| {what}, two steps | {seconds:.1f} | {memory_mb:.0f} |', flush=True)
     if code != 0:
         failures.note(f'{what}: train ended with {code}: {errors[-600:]}')
-    return {'seconds': round(seconds, 1), 'memory_mb': round(memory_mb)}
 
 
 def write_archives(folder, names, picture):
@@ -298,7 +296,7 @@ def write_archives(folder, names, picture):
         write_tar(folder / f'{name}.tar', [name], [picture])
 
 
-def job_shards(program, options, failures, pictures, figures):
+def job_shards(program, options, failures, pictures):
     for shards in options.shards:
         root = program.folder / f'shards-{shards}'
         images = root / 'images'
@@ -319,17 +317,16 @@ def job_shards(program, options, failures, pictures, figures):
             config = root / f'{kind}.yaml'
             config.write_text(config_text(root / 'table.csv', root / kind))
             what = f'{shards:,} {"TFRecord shards" if kind == "records" else "tar archives"}'
-            figures[what] = train_on(program, failures, what, config, root / f'run-{kind}')
+            train_on(program, failures, what, config, root / f'run-{kind}')
         shutil.rmtree(root)
 
 
-def job_ranks(program, options, failures, pictures, figures):
+def job_ranks(program, options, failures, pictures):
     root = ['--allow-run-as-root'] if os.geteuid() == 0 else []
     for ranks in options.ranks:
         launcher = ['mpirun', '--oversubscribe', '--map-by', 'socket', *root, '-np', str(ranks)]
         code, out, errors, seconds, memory_mb = program.run('doctor', '--json', before=launcher)
         print(f'| doctor, {ranks} ranks | {seconds:.1f} | {memory_mb:.0f} |', flush=True)
-        figures[f'doctor, {ranks} ranks'] = {'seconds': round(seconds, 1), 'memory_mb': round(memory_mb), 'code': code}
         try:
             said = json.loads(out)
         except ValueError:
@@ -341,51 +338,33 @@ def job_ranks(program, options, failures, pictures, figures):
             failures.note(f'doctor, {ranks} ranks: ended with {code} and named {seen} of them')
 
 
-JOBS = {'names': job_names, 'rows': job_rows, 'files': job_files, 'shards': job_shards, 'ranks': job_ranks}
+def job_hosts(program, options, failures, pictures):
+    tests = ['*among a thousand*', 'a thousand hosts*', 'who is called dead*', 'what is left out of a simulation*']
+    environment = {'CHEXNET_HOST_HOURS': '1000000', **os.environ}
+    if harness.LONG and subprocess.run([harness.BUILD / 'test_base', ','.join(tests)], env=environment).returncode != 0:
+        failures.note('a simulated cluster')
 
 
-def numbers(text):
-    return [int(number) for number in text.split(',')]
-
-
-def parse():
-    built = pathlib.Path(__file__).resolve().parent.parent.parent / 'build/release/chexnet-train'
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument('--jobs', default=','.join(JOBS), help='some of ' + ', '.join(JOBS) + ' (default: all)')
-    options.add_argument('--rows', type=numbers, default=[1000], help='of a table (default 1000)')
-    options.add_argument('--files', type=numbers, default=[1000], help='of a folder (default 1000)')
-    options.add_argument('--shards', type=numbers, default=[64], help='and archives (default 64)')
-    options.add_argument('--ranks', type=numbers, default=[8], help='of doctor (default 8)')
-    options.add_argument('--each-name', action='store_true', help='folders, configs and runs of each name by itself')
-    options.add_argument('--program', default=built, help='chexnet-train (default: build/release)')
-    options.add_argument('--folder', default=tempfile.gettempdir(), help='work in a new folder of it (default: TMPDIR)')
-    options.add_argument('--json', help='write the figures to this file')
-    options = options.parse_args()
-    options.jobs = options.jobs.split(',')
-    if unknown := set(options.jobs) - set(JOBS):
-        sys.exit(f'error: {unknown} is no job. Hint: {", ".join(JOBS)}')
-    return options
+JOBS = {'names': job_names, 'rows': job_rows, 'files': job_files, 'shards': job_shards, 'ranks': job_ranks, 'hosts': job_hosts}
 
 
 def main():
-    options = parse()
-    if not os.access(options.program, os.X_OK):
-        sys.exit(f'error: {options.program} is not there. Hint: scripts/build release, or --program')
-    folder = pathlib.Path(tempfile.mkdtemp(prefix='load-', dir=options.folder))
+    options = harness.options(__doc__, jobs=list(JOBS), rows=([1000], [1000000]), files=([300], [112120, 1000000]), shards=([40], [10000]),
+                              ranks=([8], [64]), each_name=harness.LONG)
+    if unknown := set(options.jobs) - set(JOBS):
+        sys.exit(f'error: {unknown} is no job. Hint: {", ".join(JOBS)}')
+    folder = pathlib.Path(tempfile.mkdtemp(prefix='load-'))
 
     def interrupted(number, _):
         shutil.rmtree(folder, ignore_errors=True)
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, interrupted)
-    program, failures, figures = Program(options, folder), Failures(), {}
+    program, failures = Program(folder), Failures()
     pictures = draw_pictures(program, folder / 'set')
     print('| what | seconds | memory, MB |\n|---|---|---|', flush=True)
     for job in options.jobs:
-        JOBS[job](program, options, failures, pictures, figures)
-    figures['failures'] = list(failures)
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(figures, indent=1) + '\n')
+        JOBS[job](program, options, failures, pictures)
     if failures:
         print(f'kept: {folder}')
     else:

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Runs the program on files made to harm who reads them, and measures what they cost.
 
-usage: scripts/robustness/hostile [--short] [--only TEXT] [--no-trace] [--build DIR] [--json FILE] [--keep FOLDER]
-
 The files (hostile_corpus.py): bombs and headers that lie in PNG, JPEG, tar, tar.gz, TFRecord, safetensors, YAML, CSV,
 DICOM and what an object store answers; polyglots; names and ids that lead elsewhere; links, pipes and devices.
 
@@ -11,16 +9,10 @@ Each is refused with a documented exit code and a message that names it, or left
 as strace sees (skipped where it is not installed): no file opened for writing elsewhere, no socket but to the store
 that was asked for.
 
-  --short     a fifth of the cases, without strace but for a few
-  --only TEXT the cases in whose kind or name TEXT occurs
-  --no-trace  without strace
-  --build DIR where chexnet-train and chexnet-dicom are (build/release)
-  --json FILE the figures
-  --keep FOLDER  writes the files there and keeps them
-  --limit S   seconds that a command may take (60; a busy machine needs more)
-CHEXNET_PHANTOM names a phantom set to take sound pictures from; else one is drawn. Times are printed and decide
+A short run takes a fifth of the cases, without strace but for a few. --only TEXT: the cases in whose kind or name TEXT
+occurs. --keep FOLDER writes the files there and keeps them. --limit S: seconds that a command may take (a busy machine
+needs more). Times are printed and decide
 nothing. Ends with 1 where a case went wrong."""
-import argparse
 import http.server
 import json
 import os
@@ -34,7 +26,8 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+import harness
+
 MOST_MB = 64
 WRITES = re.compile(r'O_WRONLY|O_RDWR|O_CREAT|O_TRUNC')
 CALL = re.compile(r'^\d+\s+(\w+)\((.*)\)\s+= (-?\d+)')
@@ -115,11 +108,11 @@ def names_below(folder):
 
 class Runner:
     def __init__(self, options, scratch):
-        self.build = pathlib.Path(options.build).resolve()
+        self.build = harness.BUILD
         self.scratch = scratch
         self.corpus = scratch / 'corpus'
         self.limit_s = options.limit
-        self.trace = working_strace() if not options.no_trace else None
+        self.trace = working_strace()
         self.port = 0
         self.sound, self.sound_case, self.sound_calls = {}, {}, {}
         self.model = scratch / 'model.safetensors'
@@ -229,9 +222,9 @@ class Runner:
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return str(out)
 
-    def prepare(self, phantom):
+    def prepare(self):
         self.corpus.mkdir()
-        make = [sys.executable, str(pathlib.Path(__file__).with_name('hostile_corpus.py')), str(self.corpus), phantom]
+        make = [sys.executable, str(pathlib.Path(__file__).with_name('hostile_corpus.py')), str(self.corpus), self.phantom()]
         subprocess.run(make, check=True)
         cases = json.loads((self.corpus / 'cases.json').read_text())
         self.sound_case = {case['name']: case for case in cases if case['kind'] == 'sound'}
@@ -264,7 +257,7 @@ class Runner:
 
 def chosen(cases, options):
     for case in cases:
-        if case['kind'] == 'sound' or (options.short and not case['short']):
+        if case['kind'] == 'sound' or (not harness.LONG and not options.only and not case['short']):
             continue
         if options.only and options.only not in f'{case["kind"]} {case["name"]}':
             continue
@@ -283,7 +276,7 @@ def run_cases(runner, cases, options):
             print(f'sound: {case["like"]}: {base["mb"]:.0f} MB, {base["cpu_s"]:.2f} s of CPU', flush=True)
         done = runner.measure(case)
         problems, beyond = runner.compare(case, done)
-        traced = runner.trace and (not options.short or case['kind'] in ('names', 'dicom'))
+        traced = runner.trace and (harness.LONG or options.only or case['kind'] in ('names', 'dicom'))
         if traced:
             problems += [f'strace: {line[:200]}' for line in runner.own_calls(case)[:3]]
         results.append({'kind': case['kind'], 'name': case['name'], 'code': done['code'], **beyond,
@@ -296,26 +289,17 @@ def run_cases(runner, cases, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
-    parser.add_argument('-h', '--help', action='store_true')
-    parser.add_argument('--short', action='store_true')
-    parser.add_argument('--only', default='')
-    parser.add_argument('--no-trace', action='store_true')
-    parser.add_argument('--build', default=os.environ.get('CHEXNET_BUILD', f'{ROOT}/build/release'))
-    parser.add_argument('--json', default=None)
-    parser.add_argument('--keep', default=None)
-    parser.add_argument('--limit', type=float, default=60)
-    options = parser.parse_args()
-    if options.help:
-        print(__doc__)
-        return
+    options = harness.options(__doc__, only='', keep='', limit=60.0)
+    if not (harness.BUILD / 'chexnet-dicom').exists():
+        print('skipped: built without GDCM')
+        sys.exit(harness.SKIPPED)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the scratch folder goes
     scratch = pathlib.Path(options.keep or tempfile.mkdtemp(prefix='chexnet-hostile-')).resolve()
     scratch.mkdir(exist_ok=True)
     begin = time.monotonic()
     try:
         runner = Runner(options, scratch)
-        cases = runner.prepare(os.environ.get('CHEXNET_PHANTOM') or runner.phantom())
+        cases = runner.prepare()
         picture = next((runner.corpus / 'sound').iterdir()).read_bytes()
         server = serve(picture)
         runner.port = server.server_address[1]
@@ -324,12 +308,9 @@ def main():
         results = run_cases(runner, cases, options)
         server.shutdown()
     finally:
-        if options.keep is None:
+        if not options.keep:
             remove(scratch)
     wrong = [result for result in results if result['problems']]
-    if options.json:
-        sound = {name: {key: done[key] for key in ('mb', 'cpu_s')} for name, done in runner.sound.items()}
-        pathlib.Path(options.json).write_text(json.dumps({'sound': sound, 'cases': results}, indent=1) + '\n')
     slow = sum(1 for result in results if result.get('cpu_ms', 0) > 100)
     most = max((result.get('mb', 0) for result in results), default=0)
     print(f'hostile: {len(results)} cases, {len(wrong)} problems; most memory {most:.0f} MB, more than 100 ms of CPU '

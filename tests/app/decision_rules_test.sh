@@ -6,7 +6,7 @@ checks=$source_folder/tests/app/evaluate_checks.py
 fork_starts
 shared_run scored "$scratch/run" || exit 1
 run=$scratch/run model=$scratch/model.safetensors
-"$program" train "$small" --out "$run" --set train.max_steps=15 --set data.val_fraction=0.3 --set eval.sensitivity=0.8 --resume yes >"$scratch/resumed" 2>&1
+mpi 2 train "$small" --out "$run" --set train.max_steps=15 --set data.val_fraction=0.3 --set eval.sensitivity=0.8 --resume yes >"$scratch/resumed" 2>&1
 check "a checkpoint with them is whole: a resume goes on from it" bash -c "grep -q 'resumed from checkpoint step-00000014' '$scratch/resumed' && ! grep -q 'is broken' '$scratch/resumed'"
 cp "$(weights "$run")" "$model"
 metadata() { python3 "$checks" print_rules "$@"; }

@@ -24,13 +24,11 @@ root=(); [ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
 slow=()  # the beginning of commands whose images come slowly: slow_images
 mpi() { local n=$1; shift; "${slow[@]}" mpirun --map-by socket --oversubscribe "${root[@]}" -np "$n" "$program" "$@"; }
 
-# What tests share is made once for a program, known by its size and time, and for this text; what was made for others is removed.
+# What tests share is made once for a program, known by its size and time, and for this text; what was made for others is removed after an hour.
 shared=$CHEXNET_BUILD/shared-by-tests/${program##*/}-$(stat -Lc %s-%Y "$program" 2>/dev/null)
 shared+=-$(cat "${BASH_SOURCE[0]}" "${BASH_SOURCE[0]%lib.sh}support/forked_starts.c" 2>/dev/null | cksum | cut -d ' ' -f 1)
 mkdir -p "${shared%/*}"
-if mkdir "$shared" 2>/dev/null; then
-  for older in "${shared%-*-*-*}"-[0-9]*; do [ "$older" = "$shared" ] || rm -rf "$older"; done
-fi
+! mkdir "$shared" 2>/dev/null || find "${shared%/*}" -maxdepth 1 -path "${shared%-*-*-*}-[0-9]*" -mmin +60 -exec rm -rf {} +
 made_once() {  # made_once PLACE COMMAND...: by the first test that asks, whole or not at all; COMMAND's last argument is where
   ( flock 9; [ -e "$1" ] || { rm -rf "$1.part"; "${@:2}" "$1.part" && mv -T "$1.part" "$1"; } ) 9>>"$1.lock"
 }
@@ -55,14 +53,16 @@ eval: {batch: 8, splits: [test]}
 launch: {device: cpu, threads: 1}
 YAML
 small=$scratch/small.yaml
-# shared_run KIND FOLDER: a copy of a run that several tests begin with.
+# shared_run KIND FOLDER: a copy of a run that several tests begin with: plain of one rank, the others of two, which its config does not name.
 declare -A shared_runs=(
   [plain]='train.max_steps=2 data.val_fraction=0 eval.splits=[]'
-  [scored]='train.max_steps=14 data.val_fraction=0.3 eval.splits=[val,test] eval.sensitivity=0.8 launch.ranks=2'
-  [whole]='eval.splits=[] eval.every_epochs=0 checkpoint.every_steps=5 launch.ranks=2')
+  [scored]='train.max_steps=14 data.val_fraction=0.3 eval.splits=[val,test] eval.sensitivity=0.8'
+  [whole]='eval.splits=[] eval.every_epochs=0 checkpoint.every_steps=5')
 train_shared() {  # train_shared KIND FOLDER
+  local start=(mpi 2)
+  [ "$1" != plain ] || start=("$program")
   # shellcheck disable=SC2046,SC2086 # a setting is one word
-  "$program" train "$small" $(printf -- '--set %s ' ${shared_runs[$1]}) --out "$2" >"$scratch/shared.log" 2>&1 || { cat "$scratch/shared.log"; false; }
+  "${start[@]}" train "$small" $(printf -- '--set %s ' ${shared_runs[$1]}) --out "$2" >"$scratch/shared.log" 2>&1 || { cat "$scratch/shared.log"; false; }
 }
 shared_run() { made_once "$shared/run-$1" train_shared "$1" && cp -r "$shared/run-$1" "$2"; }
 # After fork_starts $forked, and so refused, starts the program as a fork of one that is loaded (support/forked_starts.c). Signals,
@@ -102,10 +102,10 @@ refused() {  # refused CODE PART ARGUMENTS...: the program exits with CODE and s
   fi
 }
 weights() { echo "$1/checkpoints/last/model.safetensors"; }
-# await TEXT COMMAND...: looks 20 times a second until the command succeeds, for two minutes (CHEXNET_PATIENCE times as long where
+# await TEXT COMMAND...: looks 20 times a second until the command succeeds, for five minutes (CHEXNET_PATIENCE times as long where
 # programs are slow). A wait in vain ends the test: what comes after it would mislead. Shows the end of the files in await_logs.
 await() {
-  local text=$1 end=$((SECONDS + 120 * ${CHEXNET_PATIENCE:-1})); shift
+  local text=$1 end=$((SECONDS + 300 * ${CHEXNET_PATIENCE:-1})); shift
   until "$@" >/dev/null 2>&1; do
     if [ $SECONDS -ge $end ]; then echo "FAILED: waited in vain: $text"; tail -n 20 "${await_logs[@]}"; exit 1; fi
     sleep 0.05

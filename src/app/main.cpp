@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION,
                        "print the version; with --json what this build is made "
-                       "of, with --spdx as an SPDX bill of materials");
+                       "of");
   app.footer("Exit codes: " + chexnet::exit_codes_line());
   add_commands(app, invocation);
   try {

@@ -12,18 +12,14 @@ namespace chexnet {
 // before it sees what follows.
 bool print_version(const std::vector<std::string>& words) {
   if (words.empty() || words.front() != "--version") return false;
-  const std::string form = words.size() == 2 ? words[1] : "";
   if (words.size() == 1)
     std::cout << "chexnet-train " CHEXNET_VERSION "\n";
-  else if (form == "--json")
+  else if (words.size() == 2 && words[1] == "--json")
     std::cout << json_text(version_json(), 1) << "\n";
-  else if (form == "--spdx")
-    std::cout << json_text(spdx_json(), 1) << "\n";
   else
     throw CLI::ValidationError(
         "--version",
-        "is followed by something else. Hint: --version alone, with --json, or "
-        "with --spdx");
+        "is followed by something else. Hint: --version alone, or with --json");
   return true;
 }
 

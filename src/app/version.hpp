@@ -1,5 +1,4 @@
-// --version, alone or with --json (what this build is made of) or --spdx (the
-// same as a bill of materials).
+// --version, alone or with --json (what this build is made of).
 #pragma once
 
 #include <string>

@@ -213,7 +213,7 @@ for seed in -1 18446744073709551616 99999999999999999999999; do
   refused 2 "$seed is no whole number from 0 to 2^64 - 1" evaluate --predictions "$scratch/p.csv" --seed $seed
 done
 refused 2 "excludes" evaluate --predictions "$scratch/p.csv" --ranks 2
-for more in "--spdx --json" "--json train" "--jsn"; do
+for more in "--json --json" "--json train" "--spdx"; do
   # shellcheck disable=SC2086  # several words
   refused 2 "--version: is followed by something else" --version $more
 done

@@ -29,6 +29,6 @@ check "every command is offered" test "$(completed chexnet-train '' | wc -w)" = 
 "$program" generate man >"$scratch/man.1"
 sections=$(sed -n 's/^\.SH //p' "$scratch/man.1" | tr '\n' ',')
 check "sections of the man page" test "$sections" = "NAME,SYNOPSIS,OPTIONS,EXAMPLES,EXIT STATUS,ENVIRONMENT,FILES,COMMANDS,CONFIG KEYS,"
-check "and what --version takes" grep -q "spdx" "$scratch/man.1"
+check "and what --version takes" grep -q "json what this build" "$scratch/man.1"
 if command -v groff >/dev/null; then check "groff has nothing against it" test -z "$(groff -Kutf8 -man -ww -Tutf8 "$scratch/man.1" 2>&1 >/dev/null)"; fi
 finish

@@ -20,9 +20,8 @@ def own_table():
 
 
 def components():
-    version, spdx = json.load(open('version.json')), json.load(open('build.spdx.json'))
-    names = {c['name'] for c in version['components']}
-    assert 'LibTorch' in names and names == {p['name'] for p in spdx['packages']} - {'chexnet-train', 'chexnet-dicom'}, names
+    version = json.load(open('version.json'))
+    assert 'LibTorch' in {c['name'] for c in version['components']}, version
     assert all(c['version'] for c in version['components']), version
 
 

@@ -19,8 +19,5 @@ std::vector<Component> components();
 // {"name", "version", "cuda_variant", "gpu_architectures", "compiler",
 // "components": [..]}
 Json version_json();
-// An SPDX 2.3 document in JSON: the programs of this build and what each
-// depends on.
-Json spdx_json();
 
 }  // namespace chexnet

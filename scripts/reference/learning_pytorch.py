@@ -77,7 +77,7 @@ def score(net, images, labels):
     by_finding = [auroc(truth[:, k], scores[:, k]) for k in range(len(FINDINGS))]
     frequent = [a for k, a in enumerate(by_finding) if truth[:, k].sum() >= 10]
     return {"loss": float(torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)),
-            "mean_auroc_10_positives": sum(frequent) / len(frequent),
+            "mean_auroc": sum(frequent) / len(frequent),
             "any_finding_auroc_mean_logit": auroc(truth.max(1), scores.mean(1)),
             "auroc": dict(zip(FINDINGS, by_finding))}
 

@@ -12,7 +12,7 @@ import sys
 
 from learning_compare import run_score
 
-KEY = "mean_auroc_10_positives"
+KEY = "mean_auroc"
 EPOCHS = 15  # of configs/nih352_learning.yaml
 
 

@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 
 constexpr const char* kHead = "<!doctype html>";
 
-struct Options {
+struct ReportArguments {
   std::vector<std::string> runs;
   std::string out;
   bool no_images = false, compare = false;
 };
 
-fs::path page_of(const Options& options) {
+fs::path page_of(const ReportArguments& options) {
   if (!options.out.empty()) return options.out;
   if (options.compare) return "comparison.html";
   return fs::path(options.runs.front()) /
@@ -74,7 +74,7 @@ void check_config_of(const fs::path& run) {
 
 // The runs that the page is of. Each form of the page needs another part of
 // config.yaml, and a folder that one of them refuses is refused by all.
-std::vector<fs::path> checked_runs(const Options& options) {
+std::vector<fs::path> checked_runs(const ReportArguments& options) {
   if (!options.compare && options.runs.size() > 1)
     throw ConfigError("[report] " + std::to_string(options.runs.size()) +
                       " runs. Hint: one, or --compare");
@@ -84,20 +84,25 @@ std::vector<fs::path> checked_runs(const Options& options) {
   return runs;
 }
 
-int run(const Options& options) {
+int run(const ReportArguments& options) {
   const std::vector<fs::path> runs = checked_runs(options);
   const fs::path& folder = runs.front();
   const fs::path page = page_of(options);
   prepare_own_output(page.string(), kHead);
   keep_private(options.runs);
-  if (options.compare)
-    write_atomically(page, comparison_html(runs));
-  else if (options.no_images || !options.out.empty())
+  std::vector<std::string> sentences;
+  if (options.compare) {
+    ComparisonPage compared = comparison_page(runs);
+    write_atomically(page, compared.html);
+    sentences = std::move(compared.sentences);
+  } else if (options.no_images || !options.out.empty()) {
     write_atomically(page,
                      report_html(folder, {.for_sharing = options.no_images}));
-  else
+  } else {
     write_report(folder);
+  }
   log_info("report " + page.string());
+  for (const auto& sentence : sentences) log_info(sentence);
   return 0;
 }
 
@@ -106,12 +111,12 @@ int run(const Options& options) {
 void add_report(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "report", "one HTML page of a run: what it separates, with intervals");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportArguments>();
   command->add_option("runs", options->runs, "run folder")->required();
   auto* compare = command->add_flag(
       "--compare", options->compare,
-      "several runs, or a folder of runs, on one page, each against the first "
-      "on the same images");
+      "several runs, or a folder of runs, on one page: settings over their "
+      "seeds, and which is better on the same images");
   command
       ->add_option("--out", options->out,
                    "the page (default: report.html and model_card.md in the "
@@ -125,7 +130,7 @@ void add_report(CLI::App& app, Invocation& invocation) {
   command->callback([&invocation, options] {
     invocation.run = [options] {
       RemoteFiles remote({});
-      Options local = *options;
+      ReportArguments local = *options;
       for (auto& name : local.runs) {
         if (is_s3(name) && options->out.empty() && !options->compare)
           throw ConfigError("[report] " + name +

@@ -30,7 +30,7 @@
 namespace chexnet {
 namespace {
 
-struct Options {
+struct TrainOptions {
   std::vector<std::string> files, set;
   std::string out, resume, timeline;
   LaunchOptions launch;
@@ -38,7 +38,7 @@ struct Options {
 };
 
 // The place of a run may be given to --resume as well as to --out.
-std::string place_of(const Options& options) {
+std::string place_of(const TrainOptions& options) {
   if (!is_s3(options.resume) || options.resume == options.out)
     return options.out;
   if (!options.out.empty())
@@ -87,10 +87,9 @@ void say_results(const TrainOutcome& outcome, bool verbose) {
   const SplitScores& shown = test == results.end() ? results.back() : *test;
   for (const auto& result : results) {
     if (&result == &shown) continue;
-    const auto& mean = result.scores.mean_auroc;
     log_info(verbose ? scores_text(result)
                      : "mean AUROC on the " + result.split + " split: " +
-                           (mean ? fixed(*mean, 3) : "not defined"));
+                           mean_auroc_text(result.figures.mean_auroc));
   }
   log_info(verbose ? scores_text(shown) : scores_summary(shown));
   log_info("report " + outcome.run_folder + "/report.html");
@@ -109,7 +108,7 @@ void say_results(const TrainOutcome& outcome, bool verbose) {
       "model.weights=none");
 }
 
-int run(const Options& options, Invocation& invocation) {
+int run(const TrainOptions& options, Invocation& invocation) {
   if (options.files.empty()) refuse_nothing();
   const std::string place = place_of(options);
   const Config config =
@@ -193,7 +192,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       app.add_subcommand("train",
                          "train a network; by itself it starts its ranks, "
                          "under mpirun or srun it is one of them");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   command->add_option("config", options->files,
                       "YAML files, later ones override earlier ones "
                       "(required)");

@@ -112,7 +112,7 @@ std::vector<ConfigOption> checkpoint_options() {
           MEMBER(checkpoint.best),
           .help = "what makes a checkpoint the best on the validation split: "
                   "its loss, or its mean AUROC, of findings with at least ten "
-                  "positives (of all where none has as many)",
+                  "positives and ten negatives (of all where none has as many)",
       },
   };
 }

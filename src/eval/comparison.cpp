@@ -2,8 +2,12 @@
 // the first; from there on they are columns of equal rows.
 #include "chexnet/eval/comparison.hpp"
 
+#include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
+#include <numeric>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -110,24 +114,120 @@ FindingComparison compare_columns(const ScoredColumns::Column& a,
   return result;
 }
 
-void add_mean(const std::vector<std::vector<double>>& differences,
+void add_mean(const MeanColumns& over,
+              const std::vector<std::vector<double>>& differences,
               Comparison& comparison) {
+  MeanFigure& mean = comparison.mean_difference;
   std::vector<std::span<const double>> columns;
   double sum = 0;
-  bool enough = true;  // patients, of each finding in the mean
-  for (size_t k = 0; k < differences.size(); ++k) {
-    const FindingComparison& f = comparison.findings[k];
-    if (!f.difference.value || is_no_finding(f.finding)) continue;
-    sum += *f.difference.value;
+  for (const size_t k : over.columns) {
+    const auto& difference = comparison.findings[k].difference.value;
+    if (!difference) continue;  // the other table lacks scores
+    sum += *difference;
     columns.emplace_back(differences[k]);
-    enough = enough && f.p;
   }
+  mean.findings = columns.size();
+  mean.rough = over.rough;
   if (columns.empty()) return;
-  comparison.mean_difference.value = sum / static_cast<double>(columns.size());
-  if (!enough) return;
+  mean.value = sum / static_cast<double>(mean.findings);
+  if (mean.rough) return;
   const std::vector<double> means = mean_of(columns);
-  comparison.mean_difference.interval = percentile_interval(means);
+  mean.interval = percentile_interval(means);
   comparison.mean_p = bootstrap_p(means);
+}
+
+// Of each network the images and findings that all of them have scored.
+std::vector<Predictions> common_parts(
+    const std::vector<const Predictions*>& networks) {
+  Predictions common = *networks.front();
+  for (const auto* network : networks) {
+    const auto names = common_findings(common, *network, {});
+    common = part_of(common, common_rows(common, *network).a, names);
+  }
+  std::vector<Predictions> parts;
+  for (const auto* network : networks) {
+    const auto rows = common_rows(common, *network).b;
+    parts.push_back(part_of(*network, rows, common.findings));
+    refuse_other_labels(common, parts.back());
+  }
+  return parts;
+}
+
+// A difference of recipes: of each seed, and in each resample of patients the
+// mean over seeds.
+struct SeededDifference {
+  std::vector<double> by_seed, resampled;
+};
+
+double mean_of_values(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) /
+         static_cast<double>(values.size());
+}
+
+double resampled_variance(std::span<const double> resamples) {
+  std::vector<double> defined;
+  std::ranges::copy_if(resamples, std::back_inserter(defined),
+                       [](double v) { return !std::isnan(v); });
+  if (defined.size() < 2) return 0;
+  const double mean = mean_of_values(defined);
+  double squares = 0;
+  for (const double v : defined) squares += (v - mean) * (v - mean);
+  return squares / static_cast<double>(defined.size() - 1);
+}
+
+// The mean of equally long columns.
+std::vector<double> mean_column(const std::vector<std::vector<double>>& all) {
+  return mean_of(std::vector<std::span<const double>>(all.begin(), all.end()));
+}
+
+// Of column k; networks [2 x seeds], of recipe a first. Empty where an AUROC is
+// not defined.
+SeededDifference seeded_difference(const std::vector<ScoredColumns>& networks,
+                                   size_t k, const PatientNumbers& patients,
+                                   const BootstrapOptions& options) {
+  std::vector<RankedCases> ranked;
+  std::vector<double> aurocs;
+  for (const auto& network : networks) {
+    const auto& column = network.columns[k];
+    const auto value = auroc(column.scores, column.labels);
+    if (!value) return {};
+    aurocs.push_back(*value);
+    ranked.push_back(*rank_cases(column.scores, column.labels));
+  }
+  const auto replicates = bootstrap(ranked, patients, options);
+  const size_t seeds = networks.size() / 2;
+  SeededDifference found;
+  std::vector<std::vector<double>> resampled;  // [seed]
+  for (size_t s = 0; s < seeds; ++s) {
+    found.by_seed.push_back(aurocs[seeds + s] - aurocs[s]);
+    resampled.push_back(
+        difference(replicates[seeds + s].auroc, replicates[s].auroc));
+  }
+  found.resampled = mean_column(resampled);
+  return found;
+}
+
+// Over those of `columns` that are defined.
+SeededDifference mean_difference(const std::vector<SeededDifference>& all,
+                                 const std::vector<size_t>& columns) {
+  std::vector<std::vector<double>> by_seed, resampled;
+  for (const size_t k : columns) {
+    if (all[k].by_seed.empty()) continue;
+    by_seed.push_back(all[k].by_seed);
+    resampled.push_back(all[k].resampled);
+  }
+  if (by_seed.empty()) return {};
+  return {mean_column(by_seed), mean_column(resampled)};
+}
+
+void add_difference(const SeededDifference& found, RecipeDifference& into) {
+  if (found.by_seed.empty()) return;
+  into.value = mean_of_values(found.by_seed);
+  if (found.by_seed.size() >= kLeastSeeds)
+    into.interval =
+        interval_over_seeds(found.by_seed, resampled_variance(found.resampled));
+  else if (const auto range = percentile_interval(found.resampled))
+    into.interval = range->interval;
 }
 
 }  // namespace
@@ -160,8 +260,37 @@ Comparison compare(const Predictions& a, const Predictions& b,
                                                   ranked[2 * k], patients,
                                                   differences.back()));
   }
-  add_mean(differences, comparison);
+  add_mean(mean_columns(scored_a, patients), differences, comparison);
   return comparison;
+}
+
+RecipeComparison compare_recipes(const std::vector<const Predictions*>& a,
+                                 const std::vector<const Predictions*>& b,
+                                 const BootstrapOptions& options) {
+  assert(!a.empty() && a.size() == b.size());
+  std::vector<const Predictions*> networks = a;
+  networks.insert(networks.end(), b.begin(), b.end());
+  const std::vector<Predictions> parts = common_parts(networks);
+  std::vector<ScoredColumns> scored;
+  for (const auto& part : parts) scored.push_back(scored_columns(part, {}));
+  const ScoredColumns& first = scored.front();
+  const PatientNumbers patients = patients_of(parts.front(), first.rows);
+
+  RecipeComparison result{first.rows.size(), {}, {}};
+  std::vector<SeededDifference> differences;  // [finding]
+  for (size_t k = 0; k < first.columns.size(); ++k) {
+    const auto& column = first.columns[k];
+    differences.push_back(seeded_difference(scored, k, patients, options));
+    result.findings.push_back({column.finding, column.positives, {}, {}});
+    add_difference(differences[k], result.findings[k]);
+    const auto ranked = rank_cases(column.scores, column.labels);
+    if (!ranked || !has_enough_patients(*ranked, patients))
+      result.findings[k].interval.reset();
+  }
+  const MeanColumns over = mean_columns(first, patients);
+  add_difference(mean_difference(differences, over.columns), result.mean);
+  if (over.rough) result.mean.interval.reset();
+  return result;
 }
 
 }  // namespace chexnet

@@ -6,7 +6,6 @@
 #include <span>
 #include <utility>
 
-#include "chexnet/data/findings.hpp"
 #include "chexnet/eval/any_finding.hpp"
 #include "chexnet/eval/auroc.hpp"
 #include "chexnet/eval/calibration_error.hpp"
@@ -64,21 +63,21 @@ void add_figures_of_probabilities(const Column& column,
   figures.error_in_equal_masses = error(Binning::kEqualMass);
 }
 
-Estimate mean_auroc(const std::vector<FindingFigures>& findings,
-                    const std::vector<Replicates>& replicates) {
-  bool enough = true;
+MeanFigure mean_auroc(const MeanColumns& over,
+                      const std::vector<FindingFigures>& findings,
+                      const std::vector<Replicates>& replicates) {
+  MeanFigure mean;
+  mean.findings = over.columns.size();
+  mean.rough = over.rough;
+  if (mean.findings == 0) return mean;
   std::vector<std::span<const double>> columns;
   double sum = 0;
-  for (size_t k = 0; k < findings.size(); ++k) {
-    if (!findings[k].auroc.value || is_no_finding(findings[k].finding))
-      continue;
+  for (const size_t k : over.columns) {
     sum += *findings[k].auroc.value;
     columns.emplace_back(replicates[k].auroc);
-    enough = enough && !findings[k].few_patients;
   }
-  if (columns.empty()) return {};
-  Estimate mean{sum / static_cast<double>(columns.size()), {}};
-  if (enough) mean.interval = percentile_interval(mean_of(columns));
+  mean.value = sum / static_cast<double>(mean.findings);
+  if (!mean.rough) mean.interval = percentile_interval(mean_of(columns));
   return mean;
 }
 
@@ -89,6 +88,7 @@ Figures figures_of(const Predictions& predictions,
                    const BootstrapOptions& options) {
   ScoredColumns scored = scored_columns(predictions, findings);
   const PatientNumbers patients = patients_of(predictions, scored.rows);
+  const MeanColumns in_mean = mean_columns(scored, patients);
   if (scored.probabilities)
     scored.columns.push_back(any_finding_column(predictions, scored));
 
@@ -107,7 +107,7 @@ Figures figures_of(const Predictions& predictions,
     for (size_t k = 0; k < figures.findings.size(); ++k)
       add_figures_of_probabilities(scored.columns[k], figures.findings[k]);
   }
-  figures.mean_auroc = mean_auroc(figures.findings, replicates);
+  figures.mean_auroc = mean_auroc(in_mean, figures.findings, replicates);
   figures.patients = predictions.patients.empty() ? 0 : patients.count;
   figures.resamples = options.resamples;
   figures.seed = options.seed;

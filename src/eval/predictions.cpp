@@ -29,7 +29,12 @@ Scores score(const Predictions& predictions,
     scores.positives.push_back(column.positives);
     columns.push_back(column.index);
   }
-  scores.mean_auroc = mean_auroc_with(scores, 0);
+  const auto in_mean =
+      mean_columns(scored, patients_of(predictions, scored.rows)).columns;
+  double sum = 0;
+  for (const size_t k : in_mean) sum += *scores.auroc[k];
+  if (!in_mean.empty())
+    scores.mean_auroc = sum / static_cast<double>(in_mean.size());
   if (scores.probabilities) {
     const AnyFinding any = any_finding(predictions, columns);
     scores.any_finding_auroc_mean_logit = auroc(any.scores, any.labels);
@@ -64,25 +69,6 @@ std::vector<std::string> scored_findings(
     scored.push_back(known[*found]);
   }
   return scored;
-}
-
-std::optional<double> mean_auroc_with(const Scores& scores, size_t positives) {
-  double sum = 0;
-  size_t count = 0;
-  for (size_t k = 0; k < scores.auroc.size(); ++k) {
-    if (!scores.auroc[k] || scores.positives[k] < positives) continue;
-    if (is_no_finding(scores.findings[k])) continue;
-    sum += *scores.auroc[k];
-    ++count;
-  }
-  if (count == 0) return std::nullopt;
-  return sum / static_cast<double>(count);
-}
-
-// An AUROC of two positives rises and falls by chance.
-std::optional<double> choosing_auroc(const Scores& scores) {
-  const auto of_frequent = mean_auroc_with(scores, kFewPositives);
-  return of_frequent ? of_frequent : scores.mean_auroc;
 }
 
 std::string predictions_csv(const Predictions& predictions) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "chexnet/data/findings.hpp"
+
 namespace chexnet {
 
 // Rows are sorted by image, so that figures do not depend on the order in
@@ -34,6 +36,22 @@ ScoredColumns scored_columns(const Predictions& predictions,
     result.columns.push_back(std::move(column));
   }
   return result;
+}
+
+MeanColumns mean_columns(const ScoredColumns& scored,
+                         const PatientNumbers& patients) {
+  MeanColumns frequent, all{{}, true};
+  for (size_t k = 0; k < scored.columns.size(); ++k) {
+    const auto& column = scored.columns[k];
+    if (is_no_finding(column.finding)) continue;
+    const auto ranked = rank_cases(column.scores, column.labels);
+    if (!ranked) continue;
+    const size_t fewest = std::min(ranked->positives, ranked->negatives);
+    if (fewest > 0) all.columns.push_back(k);
+    if (fewest >= kFewPositives && has_enough_patients(*ranked, patients))
+      frequent.columns.push_back(k);
+  }
+  return frequent.columns.empty() ? all : frequent;
 }
 
 PatientNumbers patients_of(const Predictions& predictions,

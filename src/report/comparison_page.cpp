@@ -1,18 +1,16 @@
-// Several runs side by side. The first is what the others are measured
-// against: image by image where both scored the same ones.
+// Several runs side by side, those of one setting together.
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/data/findings.hpp"
-#include "chexnet/data/split_table.hpp"
-#include "chexnet/eval/comparison.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_results.hpp"
-#include "chexnet/report/run_summary.hpp"
+#include "compared_runs.hpp"
 #include "history.hpp"
 #include "page.hpp"
 #include "report_sections.hpp"
@@ -22,25 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Compared {
-  fs::path folder;
-  std::string name;
-  Json results;
-  std::string split;
-  const Json& evaluation() const {
-    return member(member(results, "evaluations"), split);
-  }
-  std::string sha256() const {
-    return text(member(evaluation(), "split"), "sha256");
-  }
-};
-
 // Names are unique: a sweep's runs may share one.
-std::vector<Compared> read_runs(const std::vector<fs::path>& folders) {
+std::vector<Compared> read_runs(const std::vector<fs::path>& folders,
+                                const std::vector<RunSummary>& summaries) {
   std::vector<Compared> runs;
   std::set<std::string> names;
   for (const auto& folder : folders) {
-    Compared run{folder, "", read_results(folder), ""};
+    Compared run{folder, "", read_results(folder), "", &summaries[runs.size()]};
     run.split = main_split(run.results);
     run.name = fs::absolute(folder).lexically_normal().filename().string();
     if (run.name.empty() || !names.insert(run.name).second)
@@ -48,11 +34,6 @@ std::vector<Compared> read_runs(const std::vector<fs::path>& folders) {
     runs.push_back(std::move(run));
   }
   return runs;
-}
-
-std::string mean_of(const Json& evaluation) {
-  return with_interval(number(evaluation, "mean_auroc"),
-                       interval(evaluation, "mean_auroc_interval"));
 }
 
 std::string overview(const std::vector<Compared>& runs) {
@@ -65,19 +46,12 @@ std::string overview(const std::vector<Compared>& runs) {
     table.add(
         {run.name, shown(text(model, "network")), count_text(model, "input_px"),
          count_text(member(splits, "train"), "images"), run.split,
-         count_text(run.evaluation(), "images"), mean_of(run.evaluation()),
+         count_text(run.evaluation(), "images"),
+         mean_auroc_text(run.evaluation()),
          with_interval(number(run.evaluation(), "any_finding_auroc_mean_logit"),
                        interval(run.evaluation(), "any_finding_interval"))});
   }
   return table.html();
-}
-
-std::vector<std::string> heads_of(const std::vector<Compared>& runs,
-                                  const std::string& first,
-                                  const std::string& mark = "") {
-  std::vector<std::string> heads = {first};
-  for (const auto& run : runs) heads.push_back(mark + run.name);
-  return heads;
 }
 
 // Of paths, and of lists of them, the last parts: the page is passed on.
@@ -93,23 +67,49 @@ std::string value_without_folders(const std::string& key, std::string value) {
   return value;
 }
 
-std::string settings_that_differ(const std::vector<Compared>& runs) {
-  static const std::set<std::string> kOwn = {"run.dir", "run.name"};
-  HtmlTable table("Config keys whose values differ", heads_of(runs, "key"));
-  std::vector<std::map<std::string, std::string>> configs;
-  for (const auto& run : runs)
-    configs.push_back(summarize_run(run.folder).config);
-  for (const auto& [key, value] : configs.front()) {
-    std::vector<std::string> cells = {key};
-    for (auto& config : configs) cells.push_back(config[key]);
-    const bool differs =
-        std::ranges::any_of(cells.begin() + 1, cells.end(),
-                            [&](const auto& cell) { return cell != value; });
-    if (!differs || kOwn.contains(key)) continue;
-    for (auto& cell : cells) cell = value_without_folders(key, cell);
-    table.add(cells);
+// What differs, with paths as value_without_folders() has them, is the name of
+// a setting where it is short and no other has it.
+std::vector<Setting> settings_of(const std::vector<Compared>& runs,
+                                 const std::vector<RunSummary>& summaries) {
+  constexpr size_t kShort = 60;
+  std::vector<Setting> settings;
+  std::map<std::string, int> named;
+  for (const auto& group : compare_runs(summaries)) {
+    Setting& setting = settings.emplace_back();
+    for (const auto& text : group.settings) {
+      const auto end = text.find('=');
+      const std::string key = text.substr(0, end);
+      setting.keys.push_back(key + "=" +
+                             value_without_folders(key, text.substr(end + 1)));
+    }
+    setting.name = setting.keys.empty() ? "all" : listed(setting.keys);
+    ++named[setting.name];
+    for (const auto* run : group.runs)
+      setting.runs.push_back(&runs[run - summaries.data()]);
+    setting.val = group.val;
+    setting.test = group.test;
   }
-  return table.empty() ? html_paragraph("None.") : table.html();
+  for (size_t i = 0; i < settings.size(); ++i) {
+    std::string& name = settings[i].name;
+    if (name.size() > kShort || named[name] > 1)
+      name = "setting " + std::to_string(i + 1);
+  }
+  return settings;
+}
+
+std::string settings_table(const std::vector<Setting>& settings) {
+  HtmlTable table("Settings, each over its seeds",
+                  {"setting", "runs", "#validation AUROC, mean ± sd",
+                   "#test AUROC, mean ± sd"});
+  for (const auto& setting : settings) {
+    std::vector<std::string> names;
+    for (const auto* run : setting.runs) names.push_back(run->name);
+    const std::string keys = listed(setting.keys);
+    const bool is_named = keys.empty() || keys == setting.name;
+    table.add({setting.name + (is_named ? "" : ": " + keys), listed(names),
+               spread_text(setting.val), spread_text(setting.test)});
+  }
+  return table.html();
 }
 
 // The findings of all runs, each once: data sets name some differently.
@@ -121,80 +121,41 @@ std::vector<std::string> findings_of(const std::vector<Compared>& runs) {
   return findings;
 }
 
-std::string auroc_of(const Compared& run, const std::string& finding) {
+const Json& figures_of_finding(const Compared& run,
+                               const std::string& finding) {
+  static const Json kNone;
   for (const auto& [name, figures] :
        member(run.evaluation(), "findings").items())
-    if (find_finding({name}, finding))
-      return with_interval(number(figures, "auroc"),
-                           interval(figures, "auroc_interval"));
-  return "not scored";
+    if (find_finding({name}, finding)) return figures;
+  return kNone;
 }
 
-std::string figures_by_run(const std::vector<Compared>& runs) {
-  HtmlTable table("AUROC of each finding (95 %)",
-                  heads_of(runs, "finding", "#"));
+std::string auroc_of(const Setting& setting, const std::string& finding) {
+  std::vector<double> values;
+  for (const auto* run : setting.runs)
+    if (const auto value = number(figures_of_finding(*run, finding), "auroc"))
+      values.push_back(*value);
+  if (setting.runs.size() > 1) return spread_text(spread_of(values));
+  const Json& figures = figures_of_finding(*setting.runs.front(), finding);
+  return with_interval(number(figures, "auroc"),
+                       interval(figures, "auroc_interval"));
+}
+
+std::string figures_by_setting(const std::vector<Compared>& runs,
+                               const std::vector<Setting>& settings) {
+  std::vector<std::string> heads = {"finding"};
+  for (const auto& setting : settings) heads.push_back("#" + setting.name);
+  HtmlTable table(
+      "AUROC of each finding (95 %); of several seeds mean and standard "
+      "deviation",
+      heads);
   for (const auto& finding : findings_of(runs)) {
     std::vector<std::string> cells = {shown(finding)};
-    for (const auto& run : runs) cells.push_back(auroc_of(run, finding));
+    for (const auto& setting : settings)
+      cells.push_back(auroc_of(setting, finding));
     table.add(cells);
   }
   return table.html();
-}
-
-// With the patients that split.csv of the run knows.
-Predictions predictions_of(const Compared& run) {
-  Predictions predictions = read_predictions(
-      (run.folder / ("predictions_" + run.split + ".csv")).string(), nullptr);
-  std::map<std::string, std::string> patients;
-  for (auto& row : read_splits_csv(run.folder / "split.csv"))
-    patients[row.image] = std::move(row.patient);
-  for (const auto& image : predictions.images) {
-    const auto found = patients.find(image);
-    predictions.patients.push_back(found == patients.end() ? image
-                                                           : found->second);
-  }
-  return predictions;
-}
-
-std::string difference_text(const Estimate& difference,
-                            const std::optional<double>& p) {
-  const auto range = difference.interval
-                         ? std::optional(difference.interval->interval)
-                         : std::nullopt;
-  return with_interval(difference.value, range) +
-         (p ? ", p " + (*p < 0.001 ? "< 0.001" : fixed(*p, 3)) : "");
-}
-
-// Of `run` minus `first`, resampled together.
-std::string paired(const Compared& first, const Compared& run) {
-  const std::string heading =
-      "<h3>" + html_text(run.name + " minus " + first.name) + "</h3>\n";
-  if (first.sha256().empty() || first.sha256() != run.sha256())
-    return heading + html_paragraph(
-                         "They were not scored on the same images, so only "
-                         "the intervals above can be looked at.");
-  const Predictions of_run = predictions_of(run),
-                    of_first = predictions_of(first);
-  for (const auto& [one, predictions] :
-       {std::pair(&run, &of_run), std::pair(&first, &of_first)})
-    if (!belongs_to(scored_columns(*predictions, {}), one->evaluation()))
-      return heading +
-             html_paragraph("predictions_" + one->split + ".csv of " +
-                            one->name +
-                            " was changed after the run: it is not what its "
-                            "figures are of, so nothing is compared.");
-  const Comparison found = compare(of_run, of_first, {}, {});
-  HtmlTable table(
-      "Difference of the AUROCs on " + std::to_string(found.images) +
-          " images that both have scored (95 %), and the p of no difference",
-      {"finding", "#positives", "#difference"});
-  table.add({"mean", "", difference_text(found.mean_difference, found.mean_p)});
-  for (const auto& f : found.findings)
-    table.add(
-        {shown(f.finding),
-         std::to_string(f.positives) + (f.few_positives() ? " (rough)" : ""),
-         difference_text(f.difference, f.p)});
-  return heading + table.html();
 }
 
 // Images a second by ranks, where they differ; else empty.
@@ -205,7 +166,7 @@ std::string scaling(const std::vector<Compared>& runs) {
   };
   std::vector<Rate> rates;
   for (const auto& run : runs) {
-    const RunSummary summary = summarize_run(run.folder);
+    const RunSummary& summary = *run.summary;
     if (summary.ranks > 0 && summary.images_per_s > 0)
       rates.push_back(
           {run.name, static_cast<double>(summary.ranks), summary.images_per_s});
@@ -246,30 +207,31 @@ std::string courses(const std::vector<Compared>& runs) {
 
 }  // namespace
 
-std::string comparison_html(const std::vector<fs::path>& folders) {
+ComparisonPage comparison_page(const std::vector<fs::path>& folders) {
   if (folders.size() < 2)
     throw ConfigError(
         "[report] one run cannot be compared. Hint: report "
         "--compare RUN RUN...");
-  const std::vector<Compared> runs = read_runs(folders);
-  std::string differences;
-  for (size_t i = 1; i < runs.size(); ++i)
-    differences += paired(runs.front(), runs[i]);
-  if (runs.size() > 2)
-    differences += html_paragraph(
-        "Of many differences some are beyond chance by chance: "
-        "one of twenty at p = 0.05.");
-  return html_page(
+  std::vector<RunSummary> summaries;
+  for (const auto& folder : folders) summaries.push_back(summarize_run(folder));
+  const std::vector<Compared> runs = read_runs(folders, summaries);
+  const std::vector<Setting> settings = settings_of(runs, summaries);
+  std::vector<std::string> sentences;
+  const std::string tables = setting_differences(settings, sentences);
+  std::string html = html_page(
       "Runs compared - chexnet-train",
       "<h1>" + std::to_string(runs.size()) + " runs compared</h1>\n" +
-          html_notice() + html_section("overview", "Overview", overview(runs)) +
-          html_section("differences", "Differences, image by image",
-                       differences) +
+          html_notice() +
+          html_section("overview", "Overview",
+                       settings_table(settings) + overview(runs)) +
           html_section("figures", "Figures of each finding",
-                       figures_by_run(runs)) +
-          html_section("settings", "Settings that differ",
-                       settings_that_differ(runs)) +
-          scaling(runs) + html_section("courses", "Validation", courses(runs)));
+                       figures_by_setting(runs, settings)) +
+          scaling(runs) + html_section("courses", "Validation", courses(runs)) +
+          html_section("differences", "Differences, image by image", tables) +
+          (sentences.empty() ? ""
+                             : html_section("better", "Which setting is better",
+                                            html_list(sentences))));
+  return {std::move(html), std::move(sentences)};
 }
 
 }  // namespace chexnet

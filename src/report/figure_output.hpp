@@ -2,6 +2,7 @@
 // that people compare; JSON and CSV have all.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -28,6 +29,15 @@ inline std::string interval_text(const std::optional<PercentileInterval>& found,
   if (!found) return "-";
   return fixed(found->interval.low, digits) + between +
          fixed(found->interval.high, digits);
+}
+
+// What a mean AUROC is of: " over 8 findings".
+inline std::string over_findings(int64_t findings, bool rough) {
+  if (findings == 0) return "";
+  return " over " + counted(findings, "finding") +
+         (rough ? ", none with ten positives and ten negatives of five "
+                  "patients each: rough, no interval"
+                : "");
 }
 
 // Below tables in which "*" marks findings.

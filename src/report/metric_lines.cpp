@@ -48,6 +48,8 @@ constexpr FieldType kFields[] = {
     {"exit_code", is_count},
     {"loss", is_figure},
     {"mean_auroc", is_figure},
+    {"mean_auroc_low", is_figure},
+    {"mean_auroc_high", is_figure},
     {"images_per_s", is_figure},
     {"data_wait_s", is_figure},
     {"allreduce_wait_s", is_figure},

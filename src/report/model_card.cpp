@@ -78,10 +78,10 @@ std::string data_of(const Json& results) {
   const Json& data = member(results, "data");
   for (const auto& [name, split] : member(data, "splits").items()) {
     const std::string patients = count_text(split, "patients");
-    list += "- " + plain(name) + ": " + count_text(split, "images") +
-            " images of " + (patients.empty() ? "unknown" : patients) +
-            " patients, SHA-256 of their names " +
-            plain(text(split, "sha256")) + "\n";
+    list += "- " + plain(name) + ": " +
+            plural(count_text(split, "images"), "image") + " of " +
+            plural(patients.empty() ? "unknown" : patients, "patient") +
+            ", SHA-256 of their names " + plain(text(split, "sha256")) + "\n";
   }
   if (const std::string missing = missing_images(results); !missing.empty())
     list += bullets({missing});
@@ -117,10 +117,8 @@ std::string model_card(const std::filesystem::path& folder) {
          count_text(model, "scored_step") +
          ".\n\n    chexnet-train predict checkpoints/best IMAGES\n"
          "\n## Which findings it tells apart\n\nOn " +
-         count_text(evaluation, "images") + " images of the " + plain(split) +
-         " split: mean AUROC " +
-         with_interval(number(evaluation, "mean_auroc"),
-                       interval(evaluation, "mean_auroc_interval")) +
+         plural(count_text(evaluation, "images"), "image") + " of the " +
+         plain(split) + " split: mean AUROC " + mean_auroc_text(evaluation) +
          ".\n\n" + bullets(sentences_of(verdicts_of(evaluation))) +
          "\n## Not to be used for\n\n" +
          bullets(limits_of_use(results, split)) + "\n## Figures\n\n" +

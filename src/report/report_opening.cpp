@@ -35,8 +35,8 @@ std::string grouped(const Json& from, const char* key) {
 // "836 X-rays of 644 patients"
 std::string images_and_patients(const std::string& images,
                                 const std::string& patients) {
-  return images + " X-rays" +
-         (patients.empty() ? "" : " of " + patients + " patients");
+  return plural(images, "X-ray") +
+         (patients.empty() ? "" : " of " + plural(patients, "patient"));
 }
 
 std::string drawn_from(const Json& evaluation) {
@@ -44,7 +44,7 @@ std::string drawn_from(const Json& evaluation) {
   const bool by_patient = text(intervals, "by") == "patient";
   return "95 % intervals by " + grouped(intervals, "resamples") +
          " resamples of " +
-         (by_patient ? grouped(intervals, "patients") + " patients"
+         (by_patient ? plural(grouped(intervals, "patients"), "patient")
                      : "images, as patients are not known: too narrow where "
                        "a patient has several");
 }
@@ -54,8 +54,8 @@ std::string what_of_patients(const Json& results) {
   if (!leaked)
     return " Whether a patient is in training and test is not known.";
   if (*leaked > 0)
-    return " " + number_text(*leaked) +
-           " patients are in two splits, so the figures are too good.";
+    return " Patients in two splits: " + number_text(*leaked) +
+           ", so the figures are too good.";
   return " No patient is in both.";
 }
 
@@ -78,27 +78,10 @@ std::string what_it_is(const Json& results, const std::string& split) {
   return html_paragraph(story + what_of_patients(results));
 }
 
-// "over 14 findings, 4 of them with fewer than ten positives"
-std::string findings_in_mean(const Json& evaluation) {
-  int64_t all = 0, few = 0;
-  for (const auto& [name, figures] : member(evaluation, "findings").items()) {
-    if (!number(figures, "auroc") || name == "No Finding") continue;
-    ++all;
-    few += is_true(figures, "few_positives") ? 1 : 0;
-  }
-  return " over " + counted(all, "finding") +
-         (few > 0 ? ", " + std::to_string(few) +
-                        " of them with fewer than ten positives"
-                  : "");
-}
-
 std::string verdict_html(const Json& evaluation) {
-  const auto mean = number(evaluation, "mean_auroc");
   std::string html =
-      "<p>Mean AUROC <strong>" +
-      with_interval(mean, interval(evaluation, "mean_auroc_interval"), 2) +
-      "</strong>" + findings_in_mean(evaluation) +
-      "; any finding against none " +
+      "<p>Mean AUROC <strong>" + mean_auroc_text(evaluation, 2) +
+      "</strong>; any finding against none " +
       with_interval(number(evaluation, "any_finding_auroc_mean_logit"),
                     interval(evaluation, "any_finding_interval"), 2) +
       ".</p>\n";

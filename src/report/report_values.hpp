@@ -15,6 +15,7 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/interval.hpp"
+#include "figure_output.hpp"
 #include "significant.hpp"
 
 namespace chexnet {
@@ -40,6 +41,11 @@ inline std::string count_text(const Json& from, std::string_view key) {
   return found && *found >= 0 && *found < 1e15
              ? std::to_string(static_cast<int64_t>(*found))
              : "";
+}
+
+// "1 patient", "10,000 patients".
+inline std::string plural(const std::string& count, const std::string& what) {
+  return count + " " + what + (count == "1" ? "" : "s");
 }
 
 inline std::string text(const Json& from, std::string_view key) {
@@ -100,6 +106,17 @@ inline std::string with_interval(const std::optional<double>& value,
   if (!range) return fixed(*value, count);
   return fixed(*value, count) + " (" + fixed(range->low, count) + " to " +
          fixed(range->high, count) + ")";
+}
+
+// "0.812 (0.780 to 0.841) over 8 findings", from an evaluation.
+inline std::string mean_auroc_text(const Json& evaluation, int count = 3) {
+  // Older versions told no count.
+  const auto findings = number(evaluation, "findings_in_mean").value_or(0);
+  const bool is_count = findings >= 1 && findings < 1e15;
+  return with_interval(number(evaluation, "mean_auroc"),
+                       interval(evaluation, "mean_auroc_interval"), count) +
+         over_findings(is_count ? static_cast<int64_t>(findings) : 0,
+                       is_true(evaluation, "mean_is_rough"));
 }
 
 // A share of an operating point, as results.json has it: "0.81 (0.70 to 0.88)".

@@ -3,17 +3,53 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/findings.hpp"
+#include "report_values.hpp"
 
 namespace chexnet {
 namespace {
 
-// The sample's standard deviation (divided by n - 1): seeds are a sample of all
-// seeds.
+std::optional<double> test_auroc(const RunSummary& run) {
+  const auto found = run.final_auroc.find("test");
+  return found == run.final_auroc.end() ? std::nullopt
+                                        : std::optional(found->second);
+}
+
+// That of the best setting so far must not choose among settings.
+bool may_go_on(const RunSummary& run) {
+  static const std::set<std::string> kGoing = {"running", "silent", "waiting",
+                                               "not started"};
+  return kGoing.contains(run.state);
+}
+
+std::string settings_text(const RunGroup& group) {
+  return group.settings.empty() ? "none but the seed" : listed(group.settings);
+}
+
+// Empty where no run has a validation score.
+std::string chosen_text(const RunGroup& best,
+                        const std::vector<RunSummary>& runs) {
+  if (best.val.count == 0) return "";
+  const std::string chosen =
+      best.runs.size() == runs.size()
+          ? "test AUROC of these"
+          : "best by validation: " + settings_text(best) + "; its test AUROC";
+  const auto going = std::ranges::count_if(runs, may_go_on);
+  if (going > 0)
+    return chosen + " is shown when no run goes on (" + counted(going, "run") +
+           " may)\n";
+  return chosen + " " + spread_text(best.test) + "\n";
+}
+
+}  // namespace
+
 Spread spread_of(const std::vector<double>& values) {
   Spread spread;
   spread.count = static_cast<int>(values.size());
@@ -33,18 +69,6 @@ std::string spread_text(const Spread& spread) {
   return fixed(spread.mean, 4) + " ± " + fixed(spread.sd, 4) +
          " (n = " + std::to_string(spread.count) + ")";
 }
-
-std::optional<double> test_auroc(const RunSummary& run) {
-  const auto found = run.final_auroc.find("test");
-  return found == run.final_auroc.end() ? std::nullopt
-                                        : std::optional(found->second);
-}
-
-std::string auroc_text(const std::optional<double>& auroc) {
-  return auroc ? fixed(*auroc, 4) : "-";
-}
-
-}  // namespace
 
 // Two runs belong to one group when all keys but these have equal texts. What
 // differs nowhere is not named: it would make each line as long as a config.
@@ -86,34 +110,38 @@ std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
 std::string comparison_text(const std::vector<RunSummary>& runs) {
   std::vector<std::vector<std::string>> lines = {{"run", "state", "step", "of",
                                                   "images/s", "data wait",
-                                                  "val AUROC", "test AUROC"}};
+                                                  "validation AUROC"}};
   std::vector<RunSummary> begun;
   for (const auto& run : runs) {
     if (run.state == "waiting") {
-      lines.push_back({run.name, run.state, "-", "-", "-", "-", "-", "-"});
+      lines.push_back({run.name, run.state, "-", "-", "-", "-", "-"});
       continue;
     }
-    lines.push_back({run.name, run.state, std::to_string(run.step),
-                     std::to_string(run.total_steps),
-                     fixed(run.images_per_s, 1),
-                     fixed(100 * run.data_wait_fraction, 0) + " %",
-                     auroc_text(run.val_auroc), auroc_text(test_auroc(run))});
+    lines.push_back(
+        {run.name, run.state, std::to_string(run.step),
+         std::to_string(run.total_steps), fixed(run.images_per_s, 1),
+         fixed(100 * run.data_wait_fraction, 0) + " %",
+         run.val_auroc ? with_interval(run.val_auroc, run.val_interval) : "-"});
     begun.push_back(run);
   }
   std::string text = columns(lines);
   if (begun.size() < 2) return text;
+  auto settings = compare_runs(begun);
+  std::ranges::stable_sort(settings, std::greater(), [](const auto& group) {
+    return std::pair(group.val.count > 0, group.val.mean);
+  });
   std::vector<std::vector<std::string>> groups = {
-      {"settings that differ", "runs", "test AUROC, mean ± sd",
-       "validation AUROC at that step"}};
-  for (const auto& group : compare_runs(begun)) {
+      {"settings that differ, best first", "runs",
+       "validation AUROC, mean ± sd"}};
+  for (const auto& group : settings) {
     const auto& keys = group.settings;
     groups.push_back({keys.empty() ? "none but the seed" : keys.front(),
                       std::to_string(group.runs.size()),
-                      spread_text(group.test), spread_text(group.val)});
+                      spread_text(group.val)});
     for (size_t i = 1; i < keys.size(); ++i)  // runs may differ in many
-      groups.push_back({keys[i], "", "", ""});
+      groups.push_back({keys[i], "", ""});
   }
-  return text + "\n" + columns(groups);
+  return text + "\n" + columns(groups) + chosen_text(settings.front(), runs);
 }
 
 }  // namespace chexnet

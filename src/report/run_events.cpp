@@ -45,6 +45,11 @@ void add_event(RunSummary& run, const json& event) {
     if (!event.contains(key) || !event[key].is_number()) return std::nullopt;
     return event[key].get<double>();
   };
+  const auto mean_interval = [&]() -> std::optional<Interval> {
+    const auto low = figure("mean_auroc_low"), high = figure("mean_auroc_high");
+    if (!low || !high) return std::nullopt;
+    return Interval{*low, *high};
+  };
   if (kind == "start" || kind == "restart") {
     run.total_steps = event.value("total_steps", run.total_steps);
     run.ranks = event.value("ranks", run.ranks);
@@ -68,7 +73,10 @@ void add_event(RunSummary& run, const json& event) {
       run.job_seconds_left = number("job_seconds_left", 0);
   } else if (kind == "val") {
     const bool best = event.value("best", "") == "yes";
-    if (best || run.best_step < 0) run.val_auroc = figure("mean_auroc");
+    if (best || run.best_step < 0) {
+      run.val_auroc = figure("mean_auroc");
+      run.val_interval = mean_interval();
+    }
     if (best) run.best_step = event.value("step", run.best_step);
   } else if (kind == "system" || kind == "ranks") {
     read_ranks(run, event.value("own_ms_per_step", json::object()));
@@ -76,8 +84,10 @@ void add_event(RunSummary& run, const json& event) {
     run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) +
                              " on " + text("host") + ": " + text("cause"));
   } else if (kind == "final") {
-    if (const auto auroc = figure("mean_auroc"))
+    if (const auto auroc = figure("mean_auroc")) {
       run.final_auroc[text("split")] = *auroc;
+      run.final_interval[text("split")] = mean_interval();
+    }
   } else if (kind == "error") {
     // A later start that was refused takes nothing from a run that is complete.
     if (run.state == "finished") return;

@@ -15,6 +15,7 @@
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/waiting_run.hpp"
 #include "chexnet/watch/postmortem.hpp"
+#include "report_values.hpp"
 
 namespace chexnet {
 namespace {
@@ -118,12 +119,13 @@ std::string summary_text(const RunSummary& run) {
   if (run.val_auroc)
     rows.emplace_back(
         "validation AUROC",
-        fixed(*run.val_auroc, 4) +
+        with_interval(run.val_auroc, run.val_interval) +
             (run.best_step < 0
                  ? " (last evaluation)"
                  : " at the best step, " + std::to_string(run.best_step)));
   for (const auto& [split, auroc] : run.final_auroc)
-    rows.emplace_back("final AUROC, " + split, fixed(auroc, 4));
+    rows.emplace_back("final AUROC, " + split,
+                      with_interval(auroc, run.final_interval.at(split)));
   rows.emplace_back("checkpoint",
                     run.checkpoint_s
                         ? run.checkpoint + ", " +
@@ -159,6 +161,9 @@ std::string summary_json(const RunSummary& run) {
     if (!written_s) return nullptr;
     return age_s(*written_s);
   };
+  Json intervals = Json::object();
+  for (const auto& [split, interval] : run.final_interval)
+    intervals[split] = json_of(interval);
   const Json json = {{"folder", run.folder},
                      {"state", run.state},
                      {"step", run.step},
@@ -173,7 +178,9 @@ std::string summary_json(const RunSummary& run) {
                      {"loss", optional(run.loss)},
                      {"best_step", run.best_step},
                      {"validation_auroc", optional(run.val_auroc)},
+                     {"validation_auroc_interval", json_of(run.val_interval)},
                      {"final_auroc", run.final_auroc},
+                     {"final_auroc_interval", intervals},
                      {"seconds_to_go", optional(run.seconds_to_go)},
                      {"job_seconds_left", optional(run.job_seconds_left)},
                      {"checkpoint", run.checkpoint},

@@ -3,6 +3,7 @@
 // for a number would be wrong.
 #include "chexnet/report/scores_output.hpp"
 
+#include <limits>
 #include <vector>
 
 #include "chexnet/core/plain_text.hpp"
@@ -42,17 +43,19 @@ std::vector<Line> finding_lines(const SplitScores& result) {
   return lines;
 }
 
+std::string estimate_text(const Estimate& estimate) {
+  if (!estimate.value) return "not defined";
+  const std::string value = figure_text(estimate.value);
+  if (!estimate.interval) return value;
+  return value + " (" + interval_text(estimate.interval, " - ") + ")";
+}
+
 Rows summary_rows(const SplitScores& result) {
-  const auto with_interval = [](const Estimate& estimate) {
-    if (!estimate.value) return std::string("not defined");
-    return figure_text(estimate.value) + "  (" +
-           interval_text(estimate.interval, " - ") + ")";
-  };
   const Estimate& any = result.figures.any_finding.auroc;
-  std::string any_text = with_interval(any);
+  std::string any_text = estimate_text(any);
   if (!any.value && !result.scores.probabilities)
     any_text += ": scores outside 0..1 are no probabilities";
-  Rows rows = {{"mean AUROC", with_interval(result.figures.mean_auroc)},
+  Rows rows = {{"mean AUROC", mean_auroc_text(result.figures.mean_auroc)},
                {"any finding by mean logit", any_text}};
   std::vector<std::string> few;
   for (const auto& f : result.figures.findings)
@@ -66,7 +69,7 @@ Rows summary_rows(const SplitScores& result) {
   if (any.value && result.figures.any_finding.few_patients)
     without.emplace_back("any finding");
   if (!without.empty())
-    rows.emplace_back("no interval, nor of a mean with these",
+    rows.emplace_back("no interval",
                       printable(listed(without)) +
                           ": fewer than five patients have it, or have it not");
   return rows;
@@ -175,6 +178,20 @@ std::string scores_headline(const SplitScores& result) {
 
 }  // namespace
 
+std::string mean_auroc_text(const MeanFigure& mean) {
+  return estimate_text(mean) +
+         over_findings(static_cast<int64_t>(mean.findings), mean.rough);
+}
+
+void add_mean_auroc(const MeanFigure& mean, MetricFields& fields) {
+  const auto none = std::numeric_limits<double>::quiet_NaN();
+  const auto& found = mean.interval;
+  fields.emplace_back("mean_auroc", mean.value.value_or(none));
+  fields.emplace_back("mean_auroc_low", found ? found->interval.low : none);
+  fields.emplace_back("mean_auroc_high", found ? found->interval.high : none);
+  fields.emplace_back("findings_in_mean", static_cast<int64_t>(mean.findings));
+}
+
 std::string scores_summary(const SplitScores& result) {
   constexpr size_t kMostFindings = 14;  // as ChestX-ray14 has
   std::vector<Line> lines = finding_lines(result);
@@ -212,6 +229,8 @@ Json scores_json(const SplitScores& result) {
     json["auroc"][s.findings[k]] = json_of(s.auroc[k]);
   json["mean_auroc"] = json_of(s.mean_auroc);
   json["mean_auroc_interval"] = json_of(figures.mean_auroc.interval);
+  json["findings_in_mean"] = figures.mean_auroc.findings;
+  json["mean_is_rough"] = figures.mean_auroc.rough;
   json["any_finding_auroc_mean_logit"] =
       json_of(s.any_finding_auroc_mean_logit);
   json["any_finding_interval"] = json_of(figures.any_finding.auroc.interval);

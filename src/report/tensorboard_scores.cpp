@@ -37,10 +37,6 @@ void show_figures(TensorBoardLog& log, int64_t step,
     add("auroc_low", f.finding, f.auroc.interval->interval.low);
     add("auroc_high", f.finding, f.auroc.interval->interval.high);
   }
-  if (const auto& mean = result.figures.mean_auroc.interval) {
-    scalars.emplace_back(place + "mean_auroc_low", mean->interval.low);
-    scalars.emplace_back(place + "mean_auroc_high", mean->interval.high);
-  }
   log.scalars(step, scalars);
 }
 

@@ -18,7 +18,8 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/eval/interval.hpp"
+#include "chexnet/eval/figures.hpp"
+#include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/rank_agreement.hpp"
@@ -26,6 +27,10 @@
 
 namespace chexnet {
 namespace {
+
+// Enough for an interval that is read along the course of a training; the end
+// of it draws as many as evaluate.
+constexpr size_t kResamplesOfEpoch = 1000;
 
 std::string scientific(double value) {
   std::array<char, 32> text{};
@@ -82,8 +87,7 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   const Scores scores = score(result.predictions, config.eval.findings);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const bool by_loss = config.checkpoint.best == BestBy::kLoss;
-  const double value =
-      by_loss ? -result.loss : choosing_auroc(scores).value_or(nan);
+  const double value = by_loss ? -result.loss : scores.mean_auroc.value_or(nan);
   const double before = by_loss ? -state_.best : state_.best;
   const bool is_best =
       !std::isnan(value) && (std::isnan(before) || value > before);
@@ -102,20 +106,23 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   state_.evaluation_due = false;
   if (parts_.comm.rank() != 0) return;
 
+  const MeanFigure mean = figures_of(result.predictions, config.eval.findings,
+                                     {.resamples = kResamplesOfEpoch,
+                                      .threads = parts_.device.cores})
+                              .mean_auroc;
   std::map<std::string, double> by_finding;
   for (size_t k = 0; k < scores.findings.size(); ++k)
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
-  parts_.metrics->write("val", state_.step,
-                        {{"epoch", state_.epoch},
+  MetricFields fields = {{"epoch", state_.epoch},
                          {"damaged", static_cast<int64_t>(scores.damaged)},
-                         {"loss", result.loss},
-                         {"mean_auroc", scores.mean_auroc.value_or(nan)},
-                         {"mean_auroc_10_positives",
-                          mean_auroc_with(scores, kFewPositives).value_or(nan)},
-                         {"any_finding_auroc_mean_logit",
-                          scores.any_finding_auroc_mean_logit.value_or(nan)},
-                         {"best", std::string(is_best ? "yes" : "no")},
-                         {"auroc", by_finding}});
+                         {"loss", result.loss}};
+  add_mean_auroc(mean, fields);
+  fields.insert(fields.end(),
+                {{"any_finding_auroc_mean_logit",
+                  scores.any_finding_auroc_mean_logit.value_or(nan)},
+                 {"best", std::string(is_best ? "yes" : "no")},
+                 {"auroc", by_finding}});
+  parts_.metrics->write("val", state_.step, fields);
   show_distributions(parts_.metrics->tensorboard(), "val_scores", state_.step,
                      result.predictions);
   keep_decision_rules(result.predictions);
@@ -126,7 +133,7 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   if (is_best) parts_.folder.store().mark_best(state_.step);
   log_info("step " + std::to_string(state_.step) + "  validation loss " +
            (std::isnan(result.loss) ? figure({}) : fixed(result.loss, 4)) +
-           "  mean AUROC " + figure(scores.mean_auroc) +
+           "  mean AUROC " + mean_auroc_text(mean) +
            (scores.damaged > 0 ? "  of " + images_text(scores) : "") +
            (is_best ? "  (best)" : "") +
            (lowered ? "  learning rate x " + scientific(state_.plateau.factor)

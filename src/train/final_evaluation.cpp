@@ -45,16 +45,17 @@ void write_scores(const TrainingLoop::Parts& parts, int64_t step,
   std::map<std::string, double> by_finding;
   for (size_t k = 0; k < scores.findings.size(); ++k)
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);
-  parts.metrics->write("final", step,
-                       {{"split", split},
-                        {"images", static_cast<int64_t>(scores.images)},
-                        {"damaged", static_cast<int64_t>(scores.damaged)},
-                        {"missing", static_cast<int64_t>(result.missing)},
-                        {"weights", std::string(finals.best ? "best" : "last")},
-                        {"best_step", finals.step},
-                        {"loss", scores.loss.value_or(nan)},
-                        {"mean_auroc", scores.mean_auroc.value_or(nan)},
-                        {"auroc", by_finding}});
+  MetricFields fields = {
+      {"split", split},
+      {"images", static_cast<int64_t>(scores.images)},
+      {"damaged", static_cast<int64_t>(scores.damaged)},
+      {"missing", static_cast<int64_t>(result.missing)},
+      {"weights", std::string(finals.best ? "best" : "last")},
+      {"best_step", finals.step},
+      {"loss", scores.loss.value_or(nan)}};
+  add_mean_auroc(result.figures.mean_auroc, fields);
+  fields.emplace_back("auroc", by_finding);
+  parts.metrics->write("final", step, fields);
 }
 
 // Thresholds and calibration of the scored weights, as they lie with them; on
@@ -141,8 +142,8 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
                         rules.value_or(DecisionRules{})))
       return std::nullopt;
     if (!first_rank) continue;
-    write_scores(parts, state.step, finals, predictions, result);
     add_figures(parts, predictions, rules, result);
+    write_scores(parts, state.step, finals, predictions, result);
     TensorBoardLog& tensorboard = parts.metrics->tensorboard();
     show_distributions(tensorboard, "final_scores/" + name, state.step,
                        predictions);

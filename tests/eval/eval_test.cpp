@@ -147,26 +147,45 @@ TEST_CASE("means skip what is not defined") {
   CHECK(*s.auroc[0] == Approx(1.0));
   CHECK_FALSE(s.auroc[1]);
   CHECK(*s.mean_auroc == Approx(1.0));
-  CHECK(mean_auroc_with(s, 2) == Approx(1.0));
-  CHECK_FALSE(mean_auroc_with(s, 3));
 }
 
-TEST_CASE("a checkpoint is chosen by the findings with ten positives") {
-  Scores s;
-  s.findings = {"Rare", "Frequent", "No Finding"};
-  s.auroc = {0.99, 0.6, 0.1};
-  s.positives = {9, 10, 500};
-  s.mean_auroc = 0.795;
-  CHECK(choosing_auroc(s) == Approx(0.6));
+TEST_CASE("a mean, which also chooses checkpoints, is of frequent findings") {
+  // Of 40 images the first ones have a finding. A score of `turned` positives
+  // is the lowest.
+  struct Finding {
+    const char* name;
+    size_t positives, turned;
+  };
+  const auto scored = [](const std::vector<Finding>& findings,
+                         size_t images_of_patient = 1) {
+    Predictions p;
+    for (const auto& f : findings) p.findings.emplace_back(f.name);
+    for (size_t i = 0; i < 40; ++i) {
+      p.images.push_back(std::to_string(100 + i));
+      p.patients.push_back(std::to_string(i / images_of_patient));
+      for (const auto& f : findings) {
+        const bool positive = i < f.positives;
+        p.labels.push_back(positive ? 1.0f : 0.0f);
+        p.probabilities.push_back(i < f.turned ? 0.1 : positive ? 0.9 : 0.5);
+      }
+    }
+    return score(p);
+  };
+  const Scores s = scored({{"Rare", 9, 0},
+                           {"Frequent", 10, 4},
+                           {"Nearly always", 31, 31},
+                           {"No Finding", 20, 20}});
+  CHECK(*s.mean_auroc == Approx(0.6));
   // A rare finding that rises by chance does not make a better checkpoint.
-  Scores later = s;
-  later.auroc = {1.0, 0.59, 0.1};
-  later.mean_auroc = 0.795;
-  CHECK(*choosing_auroc(later) < *choosing_auroc(s));
-  s.positives = {9, 9, 500};  // all are rare
-  CHECK(choosing_auroc(s) == Approx(0.795));
-  s.mean_auroc = std::nullopt;
-  CHECK_FALSE(choosing_auroc(s));
+  CHECK(*scored({{"Rare", 9, 9}, {"Frequent", 10, 4}}).mean_auroc ==
+        Approx(0.6));
+  // All are rare: the mean is of all that have an AUROC.
+  CHECK(*scored({{"Rare", 9, 0}, {"Rarer", 4, 2}, {"None", 0, 0}}).mean_auroc ==
+        Approx(0.75));
+  // Ten images of four patients are of few.
+  CHECK(*scored({{"Of four", 10, 0}, {"Of seven", 20, 10}}, 3).mean_auroc ==
+        Approx(0.5));
+  CHECK_FALSE(scored({{"None", 0, 0}}).mean_auroc);
 }
 
 TEST_CASE("a table of predictions that does not fit is refused") {

@@ -16,7 +16,7 @@ using namespace chexnet;
 namespace {
 
 // Two models as two findings of the same labels, and "No Finding".
-Predictions made_up() {
+Predictions made_up_figures() {
   const MadeUpCases cases;
   Predictions p;
   p.findings = {"A", "No Finding", "B"};
@@ -50,7 +50,7 @@ const BootstrapOptions kFew{.resamples = 300, .seed = 2, .threads = 2};
 }  // namespace
 
 TEST_CASE("figures of a prediction are those of its columns") {
-  const Predictions p = made_up();
+  const Predictions p = made_up_figures();
   const Scores s = score(p);
   const Figures f = figures_of(p, {}, kFew);
   REQUIRE(f.findings.size() == 3);
@@ -75,8 +75,36 @@ TEST_CASE("figures of a prediction are those of its columns") {
   CHECK((f.resamples == 300 && f.seed == 2));
 }
 
+TEST_CASE("one finding of few patients takes no interval from the mean") {
+  Predictions p = made_up_figures();
+  const MeanFigure before = figures_of(p, {}, kFew).mean_auroc;
+  CHECK((before.findings == 2 && !before.rough));
+  // A third finding, of three positives.
+  p.findings.emplace_back("Rare");
+  std::vector<float> labels;
+  std::vector<double> scores;
+  for (size_t i = 0; i < 400; ++i) {
+    for (size_t k = 0; k < 3; ++k) {
+      labels.push_back(p.labels[3 * i + k]);
+      scores.push_back(p.probabilities[3 * i + k]);
+    }
+    labels.push_back(i < 3 ? 1.0f : 0.0f);
+    scores.push_back(0.5);
+  }
+  p.labels = labels;
+  p.probabilities = scores;
+  const Figures with_rare = figures_of(p, {}, kFew);
+  CHECK(with_rare.findings[3].auroc.value == 0.5);
+  CHECK(with_rare.mean_auroc.value == before.value);
+  CHECK(with_rare.mean_auroc.interval->interval == before.interval->interval);
+  CHECK(with_rare.mean_auroc.findings == 2);
+  // Alone it has a mean, which is rough.
+  const MeanFigure alone = figures_of(p, {"Rare"}, kFew).mean_auroc;
+  CHECK((alone.value == 0.5 && alone.rough && !alone.interval));
+}
+
 TEST_CASE("the order of images changes no interval") {
-  const Predictions p = made_up();
+  const Predictions p = made_up_figures();
   const Figures a = figures_of(p, {}, kFew),
                 b = figures_of(turned(p), {}, kFew);
   for (size_t k = 0; k < 3; ++k)
@@ -85,7 +113,7 @@ TEST_CASE("the order of images changes no interval") {
 }
 
 TEST_CASE("without patients each image is one, and the number is not known") {
-  Predictions p = made_up();
+  Predictions p = made_up_figures();
   p.patients.clear();
   const Figures f = figures_of(p, {}, kFew);
   CHECK(f.patients == 0);
@@ -93,7 +121,7 @@ TEST_CASE("without patients each image is one, and the number is not known") {
 }
 
 TEST_CASE("an image that was not scored is in no figure") {
-  Predictions p = made_up();
+  Predictions p = made_up_figures();
   const Figures before = figures_of(p, {"A"}, kFew);
   p.images.emplace_back("damaged");
   p.patients.emplace_back("new");
@@ -109,7 +137,7 @@ TEST_CASE("an image that was not scored is in no figure") {
 }
 
 TEST_CASE("scores that are no probabilities have ranks alone") {
-  Predictions p = made_up();
+  Predictions p = made_up_figures();
   p.probabilities[0] = 1.5;
   const Figures f = figures_of(p, {}, kFew);
   REQUIRE(f.findings.size() == 3);

@@ -5,11 +5,13 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/report/run_comparison.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "report/published_figures.hpp"
 #include "report/verdict.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/seeded_runs.hpp"
 
 using namespace chexnet;
 
@@ -37,6 +39,8 @@ SplitScores scores_of(const std::vector<FindingFigures>& findings) {
   split.split = "test";
   split.scores.images = 140;
   split.scores.mean_auroc = 0.8;
+  split.figures.mean_auroc = {
+      {0.8, PercentileInterval{{0.76, 0.84}, 0}}, 2, false};
   for (const auto& f : findings) {
     split.scores.findings.push_back(f.finding);
     split.scores.auroc.push_back(f.auroc.value);
@@ -110,6 +114,7 @@ TEST_CASE(
         "Trained on 500 X-rays of 300 patients, tested on 140 X-rays of 70 "
         "patients. No patient is in both.",
         "10,000 resamples",
+        "Mean AUROC <strong>0.80 (0.76 to 0.84) over 2 findings</strong>",
         "Well (95 % interval above 0.8 on these images, each finding taken "
         "alone): Mass.",
         "Not shown to be better than a coin: Pleural Thickening.",
@@ -125,6 +130,18 @@ TEST_CASE(
   CHECK_FALSE(has(html, "<script"));
   CHECK_FALSE(has(html, "href=\"http"));
   CHECK_FALSE(has(html, "src="));
+}
+
+TEST_CASE("a mean of rare findings alone is said to be rough") {
+  const FinishedRun run;
+  Json results = read_results(run.folder.path());
+  Json& test = results["evaluations"]["test"];
+  test["mean_is_rough"] = true;
+  test["mean_auroc_interval"] = nullptr;
+  run.folder.write("results.json", json_text(results));
+  CHECK(has(report_html(run.folder.path(), {}),
+            "<strong>0.80 over 2 findings, none with ten positives and ten "
+            "negatives of five patients each: rough, no interval</strong>"));
 }
 
 TEST_CASE("a command repeats the run only where no resume changed it") {
@@ -273,4 +290,75 @@ TEST_CASE("a page says which records it lacks, and why") {
   CHECK(has(page(),
             "Validation scores: the split has images, but eval.splits "
             "does not name it."));
+}
+
+namespace {
+
+// Runs of several seeds for each rate; the second and third rate are better.
+struct Sweep {
+  ScratchFolder folder;
+  std::vector<std::filesystem::path> runs;
+
+  void add(const std::string& rate, size_t seeds, double shift) {
+    const auto networks = seeded_predictions(seeds, shift, runs.size());
+    for (size_t s = 0; s < seeds; ++s) {
+      const std::string name = rate + "-" + std::to_string(s + 1);
+      const Predictions& p = networks[s];
+      folder.write(name + "/config.yaml",
+                   "train: {lr: " + rate +
+                       "}\nrun: {seed: " + std::to_string(s + 1) + "}\n");
+      folder.write(name + "/predictions_test.csv", predictions_csv(p));
+      std::string split = "image,patient,split\n";
+      for (size_t i = 0; i < p.images.size(); ++i)
+        split += p.images[i] + "," + p.patients[i] + ",test\n";
+      folder.write(name + "/split.csv", split);
+      SplitScores test{"test", score(p), "bb"};
+      test.figures = figures_of(p, {}, {.resamples = 100});
+      write_results(folder / name, facts_of(name), {test});
+      runs.push_back(folder / name);
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("settings are compared over their seeds, in one sentence each") {
+  Sweep sweep;
+  sweep.add("0.001", 3, 1.0);
+  sweep.add("0.002", 3, 1.02);
+  sweep.add("0.003", 3, 2.5);
+  const auto [html, sentences] = comparison_page(sweep.runs);
+  REQUIRE(sentences.size() == 3);
+  CHECK(has(sentences[1], "train.lr=0.003 better than train.lr=0.001 by 0.1"));
+  CHECK(has(sentences[1], " for a new training and new patients: shown"));
+  CHECK(has(sentences[0], " for a new training and new patients: not shown"));
+  // No seed is compared with another one of its setting.
+  CHECK(has(html, "<h3>train.lr=0.002 minus train.lr=0.001</h3>"));
+  CHECK_FALSE(has(html, "0.001-2 minus"));
+  CHECK(html.rfind(sentences[2]) > html.rfind("<table"));
+  // The mean row has an interval.
+  const auto mean = html.find(">mean</th>");
+  REQUIRE(mean != std::string::npos);
+  CHECK(has(html.substr(mean, html.find("</tr>", mean) - mean), " to "));
+}
+
+TEST_CASE("which of two settings of two seeds is better is not told") {
+  Sweep sweep;
+  sweep.add("0.001", 2, 1.0);
+  sweep.add("0.003", 2, 2.5);
+  const auto [html, sentences] = comparison_page(sweep.runs);
+  REQUIRE(sentences.size() == 1);
+  CHECK(
+      has(sentences[0], "train.lr=0.001 (2 seeds), train.lr=0.003 (2 seeds)"));
+  CHECK(
+      has(sentences[0], "two seeds cannot tell differences below about 0.05"));
+  CHECK(has(html, "of these networks alone"));
+}
+
+TEST_CASE("seeds of one setting are not compared") {
+  Sweep sweep;
+  sweep.add("0.001", 3, 1.0);
+  const auto [html, sentences] = comparison_page(sweep.runs);
+  CHECK(sentences.empty());
+  CHECK(has(html, "there are no two settings to compare"));
 }

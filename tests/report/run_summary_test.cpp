@@ -132,9 +132,7 @@ TEST_CASE(
   CHECK(summarize_run(run).error.empty());
 }
 
-TEST_CASE(
-    "settings are compared by the test score of the checkpoint that each seed "
-    "chose") {
+TEST_CASE("settings are compared by the checkpoint that each seed chose") {
   const ScratchFolder folder;
   std::vector<RunSummary> runs;
   for (int seed = 1; seed <= 3; ++seed) {
@@ -146,6 +144,7 @@ TEST_CASE(
                  val_line(3, 0.70, true) + val_line(6, 0.99, false) +
                      (seed < 3 ? test_line(0.6 + 0.1 * seed) : ""))));
   }
+  runs[2].state = "died";
   const auto groups = compare_runs(runs);
   REQUIRE(groups.size() == 1);
   CHECK((groups[0].test.count == 2 && groups[0].val.count == 3));
@@ -155,6 +154,49 @@ TEST_CASE(
   CHECK(runs[0].best_step == 3);
   CHECK(comparison_text(runs).find("0.7500 ± 0.0707 (n = 2)") !=
         std::string::npos);
+}
+
+TEST_CASE("validation chooses a setting, whose test score alone is shown") {
+  const ScratchFolder folder;
+  std::vector<RunSummary> runs;
+  for (int i = 0; i < 4; ++i) {
+    Config config;
+    config.run.seed = i % 2;
+    config.train.lr = i < 2 ? 0.5 : 0.25;
+    // The second setting is better on validation, the first on test.
+    runs.push_back(
+        summarize_run(make_run(folder, "r" + std::to_string(i), config,
+                               val_line(3, i < 2 ? 0.70 : 0.80, true) +
+                                   test_line(i < 2 ? 0.9125 : 0.6125))));
+  }
+  const std::string text = comparison_text(runs);
+  CHECK(text.find("train.lr=0.25") < text.find("train.lr=0.5 "));
+  CHECK(text.find("best by validation: train.lr=0.25; its test AUROC 0.6125 ± "
+                  "0.0000 (n = 2)") != std::string::npos);
+  CHECK(text.find("0.9125") == std::string::npos);
+  // While a run goes on, another setting may still be chosen.
+  runs[0].state = "running";
+  CHECK(comparison_text(runs).find("0.6125") == std::string::npos);
+  CHECK(comparison_text(runs).find(
+            "its test AUROC is shown when no run goes on (1 run may)") !=
+        std::string::npos);
+}
+
+TEST_CASE("a mean AUROC has its interval in status") {
+  const ScratchFolder folder;
+  const RunSummary run = summarize_run(make_run(
+      folder, "r", {},
+      "{\"event\":\"val\",\"step\":3,\"best\":\"yes\",\"mean_auroc\":0.75,"
+      "\"mean_auroc_low\":0.7,\"mean_auroc_high\":0.8}\n"
+      "{\"event\":\"final\",\"step\":9,\"split\":\"test\",\"mean_auroc\":"
+      "0.625,\"mean_auroc_low\":0.5,\"mean_auroc_high\":0.7}\n"));
+  const std::string text = summary_text(run);
+  CHECK(text.find("0.750 (0.700 to 0.800) at the best step") !=
+        std::string::npos);
+  CHECK(text.find("0.625 (0.500 to 0.700)") != std::string::npos);
+  const auto json = nlohmann::json::parse(summary_json(run));
+  CHECK(json["validation_auroc_interval"] == nlohmann::json{0.7, 0.8});
+  CHECK(json["final_auroc_interval"]["test"] == nlohmann::json{0.5, 0.7});
 }
 
 TEST_CASE("a folder that cannot be looked at is an error of its own") {

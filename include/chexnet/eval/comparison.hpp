@@ -29,8 +29,7 @@ struct Comparison {
   size_t images = 0;    // that both have scored
   size_t only_one = 0;  // that one of the two has scored
   std::vector<FindingComparison> findings;
-  // Of the means over the findings that have an AUROC, without "No Finding".
-  Estimate mean_difference;
+  MeanFigure mean_difference;
   std::optional<double> mean_p;
 };
 
@@ -41,5 +40,27 @@ struct Comparison {
 Comparison compare(const Predictions& a, const Predictions& b,
                    const std::vector<std::string>& findings,
                    const BootstrapOptions& options);
+
+// Of recipe b minus recipe a, each trained with the same seeds.
+struct RecipeDifference {
+  std::string finding;  // empty: the mean over findings (mean_columns())
+  size_t positives = 0;
+  std::optional<double> value;  // mean over the seeds
+  // From kLeastSeeds seeds on for another training and other patients, by
+  // interval_over_seeds(); of fewer for other patients of these networks alone.
+  std::optional<Interval> interval;
+};
+
+struct RecipeComparison {
+  size_t images = 0;  // that all networks have scored
+  RecipeDifference mean;
+  std::vector<RecipeDifference> findings;
+};
+
+// a[s] and b[s]: of the networks of seed s. Images, findings and errors as in
+// compare().
+RecipeComparison compare_recipes(const std::vector<const Predictions*>& a,
+                                 const std::vector<const Predictions*>& b,
+                                 const BootstrapOptions& options);
 
 }  // namespace chexnet

@@ -20,6 +20,14 @@ struct Estimate {
   std::optional<PercentileInterval> interval;
 };
 
+// A mean over findings (mean_columns()).
+struct MeanFigure : Estimate {
+  size_t findings = 0;
+  // None of them has ten positives and ten negatives of five patients each, so
+  // there is no interval.
+  bool rough = false;
+};
+
 // Of one finding, over the images where it is labeled.
 struct FindingFigures {
   std::string finding;
@@ -38,10 +46,7 @@ struct FindingFigures {
 
 struct Figures {
   std::vector<FindingFigures> findings;  // as Scores::findings
-  // Over the findings that have an AUROC, without "No Finding". A resample
-  // counts where all of them have one. Without an interval where one of them
-  // has few patients.
-  Estimate mean_auroc;
+  MeanFigure mean_auroc;  // a resample counts where all of them have an AUROC
   FindingFigures any_finding;  // by the mean logit, which is no probability
   uint32_t patients = 0;       // of the scored images; 0 = not known
   size_t resamples = 0;

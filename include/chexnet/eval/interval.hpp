@@ -19,6 +19,20 @@ inline constexpr double kNormal95 = 1.959963984540054;
 // interval is wide, and its limits are themselves rough.
 inline constexpr size_t kFewPositives = 10;
 
+// What 95 % of a variable by Student's t lie within, on either side of 0, with
+// at least one degree of freedom, whole or not.
+double student_95(double degrees_of_freedom);
+
+// Fewer seeds give no interval over seeds: of two, t is 12.7.
+inline constexpr size_t kLeastSeeds = 3;
+
+// 95 % of the mean of `by_seed`, at least kLeastSeeds differences of two
+// recipes, for another training *and* other patients. Their patients are the
+// same ones: `patient_variance` is that of the mean over patients. Degrees of
+// freedom by Satterthwaite (Biometrics Bulletin 1946).
+Interval interval_over_seeds(std::span<const double> by_seed,
+                             double patient_variance);
+
 // 95 % of a share of independent cases (Wilson, "Probable inference", JASA
 // 1927). Several images of one patient are not independent: the interval is
 // then too narrow. Empty when there are no cases.

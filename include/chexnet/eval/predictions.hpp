@@ -36,8 +36,9 @@ struct Scores {
   std::vector<std::optional<double>>
       auroc;                      // [K]; empty where a class has no member
   std::vector<size_t> positives;  // [K]
-  std::optional<double>
-      mean_auroc;  // over the findings that have one, without "No Finding"
+  // Over the findings of mean_columns(). It also chooses a checkpoint
+  // (checkpoint.best: auroc).
+  std::optional<double> mean_auroc;
   // Of "some disease is present" by the mean logit of the diseases (neither "No
   // Finding" nor "Support Devices"). An image without a 1 and with a blank says
   // nothing. Empty also when a score is no probability.
@@ -55,12 +56,6 @@ Scores score(const Predictions& predictions,
 // when empty. ConfigError: an unknown name, a name twice.
 std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
                                          const std::vector<std::string>& known);
-// The same mean over findings with at least `positives` positives.
-std::optional<double> mean_auroc_with(const Scores& scores, size_t positives);
-// What chooses a checkpoint by AUROC: the mean over findings with at least
-// kFewPositives positives, or over all where none has as many. Empty where no
-// AUROC is defined.
-std::optional<double> choosing_auroc(const Scores& scores);
 
 // predictions_<split>.csv: image,label:<finding>…,prob:<finding>…,reason;
 // shortest text that reads back equal. The probabilities of an image that was

@@ -29,6 +29,18 @@ struct ScoredColumns {
 ScoredColumns scored_columns(const Predictions& predictions,
                              const std::vector<std::string>& findings);
 
+// Which columns a mean AUROC is over, without "No Finding": those with at least
+// kFewPositives positives and as many negatives, of kLeastPatients patients
+// each, so that chance in a rare finding moves no mean and each has an
+// interval. Where there is none, all that have an AUROC; the mean is rough
+// then, and has no interval.
+struct MeanColumns {
+  std::vector<size_t> columns;
+  bool rough = false;
+};
+MeanColumns mean_columns(const ScoredColumns& scored,
+                         const PatientNumbers& patients);
+
 // Of the images in `rows`. Where the prediction knows no patients each image is
 // one of its own.
 PatientNumbers patients_of(const Predictions& predictions,

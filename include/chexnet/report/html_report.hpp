@@ -18,10 +18,17 @@ struct ReportOptions {
 std::string report_html(const std::filesystem::path& folder,
                         const ReportOptions& options);
 
-// Several runs side by side: figures, settings that differ, and for each run
-// its difference to the first one on the same images, with interval and p
-// (compare()). ConfigError: fewer than two.
-std::string comparison_html(const std::vector<std::filesystem::path>& folders);
+struct ComparisonPage {
+  std::string html;
+  // Which setting is better, of each pair of settings with seeds enough; which
+  // have too few. The page ends in them.
+  std::vector<std::string> sentences;
+};
+// Several runs side by side, grouped by setting over seeds, and the settings'
+// differences on the same images (compare_recipes()). ConfigError: fewer than
+// two.
+ComparisonPage comparison_page(
+    const std::vector<std::filesystem::path>& folders);
 
 // Writes report.html and model_card.md into `folder`, in the form that stays
 // there. Errors as report_html.

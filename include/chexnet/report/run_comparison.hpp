@@ -13,9 +13,13 @@ struct Spread {
   double mean = 0, sd = 0;  // sd of the sample, 0 for one run
 };
 
-// Runs that differ only in seed (and name, folder) form a group. What counts is
-// the test score of the checkpoint each run chose: the largest of many
-// validation scores is too good by their noise.
+// The sample's deviation (divided by n - 1): seeds are a sample of all seeds.
+Spread spread_of(const std::vector<double>& values);
+// "0.7500 ± 0.0707 (n = 2)", "-" of none.
+std::string spread_text(const Spread& spread);
+
+// Runs that differ only in seed (and name, folder) form a group. All scores are
+// of the checkpoint that each run chose.
 struct RunGroup {
   std::vector<std::string> settings;  // "train.lr=0.001", …: what differs
                                       // between groups
@@ -24,7 +28,9 @@ struct RunGroup {
 };
 // None of `runs`, at least one, waits to begin.
 std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs);
-// A line for each run, and for several the comparison.
+// A line for each run, and for several the comparison: settings in the order of
+// their validation scores, and the test score of the first alone, once no run
+// goes on. Who chose by the test score would report one that is too good.
 std::string comparison_text(const std::vector<RunSummary>& runs);
 
 }  // namespace chexnet

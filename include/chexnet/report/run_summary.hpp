@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/eval/interval.hpp"
+
 namespace chexnet {
 
 struct RunSummary {
@@ -27,8 +29,10 @@ struct RunSummary {
   int64_t best_step = -1;  // of the checkpoint it chose
   std::optional<double>
       val_auroc;  // there; without a best one, of the last evaluation
+  std::optional<Interval> val_interval;  // 95 % of it
   std::map<std::string, double>
       final_auroc;  // mean AUROC by split, of the final evaluation
+  std::map<std::string, std::optional<Interval>> final_interval;
   std::optional<int> slowest_rank;
   double slowest_ratio =
       1;  // its own time per step against the median of the ranks

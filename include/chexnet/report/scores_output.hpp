@@ -13,6 +13,7 @@
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/eval/reliability.hpp"
 #include "chexnet/eval/subgroup_table.hpp"
+#include "chexnet/report/metrics_log.hpp"
 
 namespace chexnet {
 
@@ -37,6 +38,10 @@ struct SplitScores {
 std::string scores_text(const SplitScores& result);
 // Its head alone, in at most 21 lines: of more than 14 findings the first.
 std::string scores_summary(const SplitScores& result);
+// "0.812 (0.780 - 0.841) over 8 findings", "not defined".
+std::string mean_auroc_text(const MeanFigure& mean);
+// mean_auroc, the ends of its interval and findings_in_mean, for metrics.jsonl.
+void add_mean_auroc(const MeanFigure& mean, MetricFields& fields);
 // The object of `evaluate` in docs/json.md.
 Json scores_json(const SplitScores& result);
 

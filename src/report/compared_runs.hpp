@@ -1,0 +1,42 @@
+// What a page of several runs is of.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "chexnet/report/run_comparison.hpp"
+#include "report_values.hpp"
+
+namespace chexnet {
+
+struct Compared {
+  std::filesystem::path folder;
+  std::string name;
+  Json results;
+  std::string split;
+  const RunSummary* summary = nullptr;
+  std::string seed() const { return summary->config.at("run.seed"); }
+  const Json& evaluation() const {
+    return member(member(results, "evaluations"), split);
+  }
+  std::string sha256() const {
+    return text(member(evaluation(), "split"), "sha256");
+  }
+};
+
+// Runs of one config, but for the seed.
+struct Setting {
+  std::string name;
+  std::vector<std::string> keys;  // "train.lr=0.001": what differs
+  std::vector<const Compared*> runs;
+  Spread val, test;
+};
+
+// Tables of the differences of settings: each against the first, and all that
+// have seeds enough against each other. Adds to `sentences`
+// (ComparisonPage::sentences).
+std::string setting_differences(const std::vector<Setting>& settings,
+                                std::vector<std::string>& sentences);
+
+}  // namespace chexnet

@@ -1,95 +1,88 @@
 #!/usr/bin/env bash
-# However a run ends, its resume reaches the weights of the uninterrupted run, bit for bit, and leaves no process behind.
+# However a run ends, its resume reaches the weights of the uninterrupted run, bit for bit, and leaves no process behind. Two runs are
+# ended in one way after the other, each time in the middle of an epoch.
 source tests/lib.sh
-quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
-start() { mpi 2 train "$small" "${quick[@]}" "$@" 2>>"$scratch/log"; }
-wait_for_step() { await_step "$1" "$2" "$scratch/log"; }
-same() { ends_alike "$1" "$scratch/whole" "$2"; }
+quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=4)
+log=$scratch/log
+begins() { exec "${slow[@]}" "$@" "${quick[@]}" --out "$run" --resume auto 2>"$log"; }
+# goes_on STEP COMMAND...: images of this start come slowly behind this step, at which it is left, so that it is there until it is told
+goes_on() {
+  slow_images 500 "$run/checkpoints/step-$(printf %08d "$1")"
+  begins "${@:2}" & job=$!
+  await_step "$run" "$1" "$log"
+  slow=()
+}
+left() {  # left CODE TEXT: how the job ended
+  local rc=0
+  wait $job || rc=$?
+  check "$2 ($1, exit $rc)" [ "$rc" = "$1" ]
+  check "no process is left" no_process "$run"
+  [ "$rc" = "$1" ] || tail -n 20 "$log"
+}
+whole() { (begins "$@") || cat "$log"; }
+by_mpirun=(mpirun --map-by socket --oversubscribe "${root[@]}" -np 2 "$program" train "$small" --set run.log_every=4)
+by_itself=("$program" train "$small" --ranks 2)
 
-start --out "$scratch/whole" || { cat "$scratch/log"; exit 1; }
+# What mpirun started. The run without a stop writes a line each fourth step, too.
+run=$scratch/whole
+whole "${by_mpirun[@]}"
+run=$scratch/stopped
+goes_on 4 "${by_mpirun[@]}"
+kill -9 "$(rank_processes "$run" 1)"
+left 137 "kill -9 of a rank"
 
-# kill -9 of a rank in the middle of an epoch
-start --out "$scratch/killed" & job=$!
-wait_for_step "$scratch/killed" 8
-pkill -9 -f -n -- "chexnet-train train .*--out $scratch/killed"
-wait $job; rc=$?
-check "a killed rank ends the job with an error (exit $rc)" [ $rc -ne 0 ]
-check "no process is left" no_process "$scratch/killed"
-start --out "$scratch/killed" --resume auto || cat "$scratch/log"
-same "kill -9 and resume" "$scratch/killed"
+goes_on 8 "${by_mpirun[@]}"
+kill -9 $job
+left 137 "kill -9 of mpirun"
 
-# kill -9 of mpirun itself
-start --out "$scratch/orphans" & job=$!
-wait_for_step "$scratch/orphans" 7
-pkill -9 -f -- "mpirun .*--out $scratch/orphans"
-wait $job
-check "no orphan after kill -9 of mpirun" no_process "$scratch/orphans"
-start --out "$scratch/orphans" --resume auto || cat "$scratch/log"
-same "kill -9 of mpirun and resume" "$scratch/orphans"
+goes_on 12 "${by_mpirun[@]}"
+kill -USR1 $job
+left 75 "SIGUSR1 to mpirun"
+whole "${by_mpirun[@]}"
+ends_alike "kill -9 of a rank, of mpirun, USR1 and resumes" "$scratch/whole" "$run"
+check "its train lines are those of the run without a stop" python3 - "$scratch"/{whole,stopped}/metrics.jsonl <<'PY'
+import json, sys
+whole, stopped = ([[e[key] for key in ("step", "steps", "loss", "gradient_norm")] for e in map(json.loads, open(name)) if e["event"] == "train"]
+                  for name in sys.argv[1:])
+assert sum(line[1] for line in whole) == whole[-1][0] == 24 and whole == stopped, (whole, stopped)
+PY
 
 # A checkpoint of another run, whose config its state.json holds
-start --out "$scratch/foreign" --set run.seed=2 --set train.max_steps=5 || cat "$scratch/log"
-cp -r "$(realpath "$scratch/whole/checkpoints/last")" "$scratch/foreign/checkpoints/"
-refused 2 "the config differs from the checkpoint's" train "$small" "${quick[@]}" --out "$scratch/foreign" --resume auto --set run.seed=2
+cp -r "$scratch/whole" "$scratch/foreign"
+sed -i 's/^\( *seed:\).*/\1 2/' "$scratch/foreign/config.yaml"
+refused 2 "the config differs from the checkpoint's" train "$small" "${quick[@]}" --out "$scratch/foreign" --resume auto --set run.log_every=4 --set run.seed=2
 
-# SIGUSR1 to mpirun
-start --out "$scratch/usr1" --set run.log_every=5 & job=$!
-wait_for_step "$scratch/usr1" 5
-pkill -USR1 -f -- "mpirun .*--out $scratch/usr1"
-wait $job; rc=$?
-check "SIGUSR1 ends with 75 (exit $rc)" [ $rc = 75 ]
-start --out "$scratch/usr1" --set run.log_every=5 --resume yes || cat "$scratch/log"
-same "SIGUSR1 and resume" "$scratch/usr1"
-start --out "$scratch/fives" --set run.log_every=5 || cat "$scratch/log"
-check "its train lines are those of the run without a stop" python3 - "$scratch"/{fives,usr1}/metrics.jsonl <<'EOF'
-import json, sys
-whole, usr1 = ([[e[key] for key in ("step", "steps", "loss", "gradient_norm")] for e in map(json.loads, open(name)) if e["event"] == "train"]
-               for name in sys.argv[1:])
-assert sum(line[1] for line in whole) == whole[-1][0] == 24 and whole == usr1, (whole, usr1)
-EOF
-
-# TERM to the self-launching parent
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/term" 2>>"$scratch/log" & job=$!
-wait_for_step "$scratch/term" 8
+# What the program started itself: TERM to the parent
+run=$scratch/itself
+goes_on 4 "${by_itself[@]}"
 kill -TERM $job
-wait $job; rc=$?
-check "TERM to the self-launch ends with 75 (exit $rc)" [ $rc = 75 ]
-check "no process is left" no_process "$scratch/term"
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/term" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
-same "TERM and resume" "$scratch/term"
+left 75 "TERM to the self-launch"
 
 # TERM to all processes of a job, as scancel sends it
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/canceled" 2>"$scratch/log-canceled" & job=$!
-wait_for_step "$scratch/canceled" 8
-# shellcheck disable=SC2046 # processes
-kill -TERM $(pgrep -f -- "--out $scratch/canceled")
-wait $job; rc=$?
-check "a canceled job ends with 75 (exit $rc)" [ $rc = 75 ]
+goes_on 8 "${by_itself[@]}"
+pkill -TERM -f -- "--out $run"
+left 75 "a canceled job"
 check "it says what happened, the checkpoint and how to go on" \
-  eval 'tail -n 1 "$scratch/log-canceled" | grep -q "^warning: .*the job was canceled.*last good checkpoint: step-.*; resume with: .*--out $scratch/canceled --resume auto"'
-check "and is no failure" eval '[ ! -e "$scratch/canceled/postmortem.json" ]'
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/canceled" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
-same "a canceled job and resume" "$scratch/canceled"
+  eval 'tail -n 1 "$log" | grep -q "^warning: .*the job was canceled.*last good checkpoint: step-.*; resume with: .*--out $run --resume auto"'
+check "and is no failure" [ ! -e "$run/postmortem.json" ]
 
-# TERM twice, as some batch systems send it
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/twice" 2>"$scratch/log-twice" & job=$!
-wait_for_step "$scratch/twice" 8
-kill -TERM $job; sleep 0.1; kill -TERM $job
-wait $job; rc=$?
-check "TERM twice ends with 75 (exit $rc)" [ $rc = 75 ]
-check "and is no failure" bash -c "! grep -q 'no rank could say why' '$scratch/log-twice'"
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/twice" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
-same "TERM twice and resume" "$scratch/twice"
+# TERM twice, as some batch systems send it: again when the parent has taken the first one, which asks for a checkpoint
+goes_on 12 "${by_itself[@]}"
+kill -TERM $job
+await "the parent asks its ranks to stop" grep -q "stop requested" "$log"
+kill -TERM $job
+left 75 "TERM twice"
+check "and is no failure" bash -c "! grep -q 'no rank could say why' '$log'"
 
 # A terminal that closes; all the program says from there on is lost
 cat >"$scratch/terminal.py" <<'PY'
-"""terminal.py STEPS_FILE COMMAND...: runs it in a terminal, closes that at step 5, exits as the command does."""
+"""terminal.py STEP METRICS COMMAND...: runs it in a terminal, closes that at this step, exits as the command does."""
 import os, pty, sys, time
 process, terminal = pty.fork()
 if process == 0:
-    os.execv(sys.argv[2], sys.argv[2:])
+    os.execv(sys.argv[3], sys.argv[3:])
 os.set_blocking(terminal, False)
-while not (os.path.exists(sys.argv[1]) and '"step":5' in open(sys.argv[1]).read()):
+while not (os.path.exists(sys.argv[2]) and f'"step":{sys.argv[1]},' in open(sys.argv[2]).read()):
     try:
         os.read(terminal, 65536)
     except BlockingIOError:
@@ -97,40 +90,38 @@ while not (os.path.exists(sys.argv[1]) and '"step":5' in open(sys.argv[1]).read(
 os.close(terminal)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
 PY
-for ranks in 1 2; do
-  out=$scratch/terminal$ranks rc=0
-  python3 "$scratch/terminal.py" "$out/metrics.jsonl" "$program" train "$small" "${quick[@]}" --ranks $ranks --out "$out" 2>>"$scratch/log" || rc=$?
-  check "a terminal that closes ends $ranks rank(s) with 75 (exit $rc)" [ $rc = 75 ]
-  check "no process is left" no_process "$out"
-done
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/terminal2" --resume auto 2>>"$scratch/log" || cat "$scratch/log"
-same "the terminal's end and resume" "$scratch/terminal2"
+goes_on 16 python3 "$scratch/terminal.py" 16 "$run/metrics.jsonl" "${by_itself[@]}"
+left 75 "a terminal that closes"
+whole "${by_itself[@]}"
+ends_alike "TERM, a canceled job, TERM twice, a terminal's end and resumes" "$scratch/whole" "$run"
+run=$scratch/alone
+goes_on 4 python3 "$scratch/terminal.py" 4 "$run/metrics.jsonl" "$program" train "$small"
+left 75 "a terminal that closes, one rank"
 
 # kill -9 of the self-launching parent
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/parent" 2>>"$scratch/log" & job=$!
-wait_for_step "$scratch/parent" 3
-kill -9 $job; wait $job 2>/dev/null
-check "no orphan after kill -9 of the parent" no_process "$scratch/parent"
+run=$scratch/parent
+goes_on 4 "${by_itself[@]}"
+kill -9 $job
+left 137 "kill -9 of the parent"
 
 # A rank that stops answering: the others name it after the deadline, nothing hangs, nothing is left
-start --set launch.timeout_s=3 --set train.max_steps=100000 --out "$scratch/hang" & job=$!
-wait_for_step "$scratch/hang" 6
-pkill -STOP -f -n -- "chexnet-train train .*--out $scratch/hang"
-wait $job; rc=$?
-check "a stopped rank ends the job with 7 (exit $rc)" [ $rc = 7 ]
-check "the message names the rank that stopped" grep -Eq "Rank [01] on .* stopped answering 3" "$scratch/log"
-check "no process is left" no_process "$scratch/hang"
+run=$scratch/hang
+goes_on 4 "${by_itself[@]}" --set launch.timeout_s=5
+kill -STOP "$(rank_processes "$run" 1)"
+left 7 "a stopped rank"
+check "the message names the rank that stopped" grep -q "Rank 1 on .* stopped answering 5" "$log"
 
 # STOP file, then 1 -> 2 -> 1 ranks: the stream goes on where it was
-mpi 1 train "$small" "${quick[@]}" --set checkpoint.every_steps=0 --out "$scratch/ranks" 2>>"$scratch/log" & job=$!
-wait_for_step "$scratch/ranks" 4; touch "$scratch/ranks/STOP"; wait $job; rc=$?
-check "the STOP file ends with 75 (exit $rc)" [ $rc = 75 ]
-mpi 2 train "$small" "${quick[@]}" --set train.max_steps=15 --resume yes --out "$scratch/ranks" 2>"$scratch/two" || cat "$scratch/two"
-check "another number of ranks is said to lose bitwise equality" grep -q "number of ranks changed from 1 to 2" "$scratch/two"
-mpi 1 train "$small" "${quick[@]}" --resume yes --out "$scratch/ranks" 2>>"$scratch/log" || cat "$scratch/log"
-check "each step was trained exactly once, in order" python3 - "$scratch/ranks" "$scratch/whole" <<'PY'
+run=$scratch/ranks
+goes_on 4 "$program" train "$small"
+touch "$run/STOP"
+left 75 "the STOP file"
+whole "${by_itself[@]}" --set train.max_steps=15
+check "another number of ranks is said to lose bitwise equality" grep -q "number of ranks changed from 1 to 2" "$log"
+whole "$program" train "$small"
+check "each step was trained exactly once, in order" python3 - "$run" <<'PY'
 import json, sys
-a, b = ([(l["step"], l["images"]) for l in map(json.loads, open(p + "/metrics.jsonl")) if l["event"] == "train"] for p in sys.argv[1:3])
-assert a == b == [(s, 8 * s) for s in range(1, 25)], a
+lines = [(l["step"], l["images"]) for l in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")) if l["event"] == "train"]
+assert lines == [(s, 8 * s) for s in range(1, 25)], lines
 PY
 finish

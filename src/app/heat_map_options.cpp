@@ -23,11 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostOfAName = 80;  // bytes
+constexpr size_t kMostOfANamePart = 80;  // bytes
 
 // A part of a file's name: nothing of an image's name leads elsewhere.
 std::string name_part(std::string text) {
-  if (text.size() > kMostOfAName) text.resize(kMostOfAName);
+  if (text.size() > kMostOfANamePart) text.resize(kMostOfANamePart);
   for (char& c : text) {
     const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
                        (c >= 'a' && c <= 'z') || c == '-' || c == '_';

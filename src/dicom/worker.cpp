@@ -24,8 +24,8 @@ namespace chexnet {
 namespace {
 
 // Stored values, their doubles, gray pixels and the PNG of one picture.
-constexpr int64_t kBytesOfPixel = 32;
-constexpr int64_t kOtherBytes = int64_t{1} << 30;
+constexpr int64_t kAddressesOfPixel = 32;
+constexpr int64_t kOtherAddresses = int64_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
   throw DataError("[dicom] " + path + ": " + what +
@@ -70,8 +70,8 @@ bool filter_holds = false;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
-  const auto bytes =
-      static_cast<rlim_t>(kOtherBytes + kBytesOfPixel * limits.max_pixels);
+  const auto bytes = static_cast<rlim_t>(kOtherAddresses +
+                                         kAddressesOfPixel * limits.max_pixels);
   const rlimit memory{bytes, bytes};
   if (!kSanitized) ::setrlimit(RLIMIT_AS, &memory);
   const auto cpu_s = static_cast<rlim_t>(limits.seconds);

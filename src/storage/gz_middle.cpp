@@ -18,10 +18,10 @@
 namespace chexnet {
 namespace {
 
-constexpr size_t kTrailer = 8;           // CRC-32 and length, RFC 1952
-constexpr uint64_t kPiece = 4 << 20;     // bytes read at a time
-constexpr size_t kChunk = 1 << 16;       // bytes inflated at a time
-constexpr size_t kMostAtOnce = 1 << 30;  // zlib counts in 32 bits
+constexpr size_t kTrailer = 8;             // CRC-32 and length, RFC 1952
+constexpr uint64_t kReadAtOnce = 4 << 20;  // bytes read at a time
+constexpr size_t kChunk = 1 << 16;         // bytes inflated at a time
+constexpr size_t kMostAtOnce = 1 << 30;    // zlib counts in 32 bits
 
 // The positions of the window that one member refers to.
 class UsedPositions {
@@ -70,7 +70,7 @@ class MarkedStreams {
       const size_t made = inflate(std::min(most, kChunk));
       if (made > 0) return made;
       if (at_ >= end_) gzip_is_damaged(file_.path, at_, "cut off");
-      store_.read(file_.path, at_, std::min(kPiece, end_ - at_), piece_);
+      store_.read(file_.path, at_, std::min(kReadAtOnce, end_ - at_), piece_);
       if (piece_.empty()) gzip_is_damaged(file_.path, at_, "cut off");
       rest_ = piece_;
       at_ += piece_.size();

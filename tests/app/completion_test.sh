@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# bash completion knows commands, options, config keys and their values, and leaves the rest to names of files; the man page says
-# first what one looks for first.
+# bash completion knows commands, options, config keys and their values, and leaves the rest to names of files.
 source tests/lib.sh
 "$program" generate completion >"$scratch/completion" || exit 1
 # shellcheck disable=SC1091
@@ -24,11 +23,6 @@ knows '' train cfg.yaml --set data.manifest.path = ''
 knows 'step infer allreduce loader pipelines' bench ''
 knows 'auto cpu cuda' bench step --device ''
 knows 'all test train val' evaluate run --split ''
-knows 'man completion' generate ''
+knows 'completion' generate ''
 check "every command is offered" test "$(completed chexnet-train '' | wc -w)" = "$("$program" --help | sed -n '/^Subcommands:/,$p' | grep -c '^  [a-z]')"
-"$program" generate man >"$scratch/man.1"
-sections=$(sed -n 's/^\.SH //p' "$scratch/man.1" | tr '\n' ',')
-check "sections of the man page" test "$sections" = "NAME,SYNOPSIS,OPTIONS,EXAMPLES,EXIT STATUS,ENVIRONMENT,FILES,COMMANDS,CONFIG KEYS,"
-check "and what --version takes" grep -q "json what this build" "$scratch/man.1"
-if command -v groff >/dev/null; then check "groff has nothing against it" test -z "$(groff -Kutf8 -man -ww -Tutf8 "$scratch/man.1" 2>&1 >/dev/null)"; fi
 finish

@@ -19,7 +19,12 @@ for file in "$CHEXNET_BUILD"/{chexnet-train,libchexnet_cuda.so} "${sides[@]/#/$C
   check "${file##*/} looks for libraries in folders of its own" bash -c "tr : '\n' <<<'$(library_path "$file")' | grep -qv '^.ORIGIN' && exit 1 || [ -n '$(library_path "$file")' ]"
 done
 check "installed pages find the page on security" test -e "$prefix/share/chexnet-train/docs/../SECURITY.md"
-check "man page and completion are whole" bash -c "grep -q chexnet '$prefix/share/man/man1/chexnet-train.1' && grep -q chexnet '$prefix/share/bash-completion/completions/chexnet-train'"
+check "completion is whole" grep -q chexnet "$prefix/share/bash-completion/completions/chexnet-train"
+if command -v help2man >/dev/null; then
+  check "the man page has the commands" test "$(grep -cE '^(train|predict|status)$' "$prefix/share/man/man1/chexnet-train.1")" = 3
+else
+  echo "skipped: the man page (no help2man)"
+fi
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
   torch=$(readlink -f "$prefix/lib/torch")
   cat >"$scratch/as_other" <<SH2

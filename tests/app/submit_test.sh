@@ -144,7 +144,6 @@ refused 2 "no measurement of one rank" plan configs/clusters/dell_article_2019.y
 
 cmake --install "$CHEXNET_BUILD" --prefix "$scratch/installed" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 check "the installed program runs where it lies" "$scratch/installed/bin/chexnet-train" --version
-check "man page" grep -q '^\.SS train' "$scratch/installed/share/man/man1/chexnet-train.1"
 check "module file" grep -q 'prepend-path PATH' "$scratch"/installed/share/modulefiles/chexnet-train/*
 check "completion completes commands, options and keys" bash -c "
 source '$scratch/installed/share/bash-completion/completions/chexnet-train'

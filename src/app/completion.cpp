@@ -1,9 +1,8 @@
-// generate: the man page and the bash completion, from the command line's own
-// description and the table of config keys. Both are printed when the program
-// is installed, so they are never behind it.
+// generate: the bash completion, from the command line's own description and
+// the table of config keys. It is printed when the program is installed, so it
+// is never behind it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -28,115 +27,6 @@ std::vector<std::string> names_of(const CLI::Option& option) {
   for (const auto& name : option.get_snames()) names.push_back("-" + name);
   for (const auto& name : option.get_lnames()) names.push_back("--" + name);
   return names;
-}
-
-// Text for troff: no line may begin with a dot or quote, and minus signs are
-// minus signs.
-std::string troff(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '-' || c == '\\') out += '\\';
-    out += c;
-    if (c == '\n') out += "\\&";
-  }
-  return out;
-}
-
-void man_options(const CLI::App& command) {
-  for (const CLI::Option* option : command.get_options()) {
-    const auto names = names_of(*option);
-    std::string text;
-    for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-    if (names.empty()) text = option->get_name();
-    if (option->get_expected_max() > 0 && !names.empty())
-      text += " " + (option->get_type_name().empty() ? "VALUE"
-                                                     : option->get_type_name());
-    std::cout << ".TP\n\\fB" << troff(text) << "\\fR\n\\&"
-              << troff(option->get_description()) << "\n";
-  }
-}
-
-struct Entry {
-  const char *what, *text;
-};
-
-constexpr std::array<Entry, 6> kExamples = {{
-    {"chexnet-train phantom phantom", "a synthetic data set to try things on"},
-    {"chexnet-train train cfg.yaml --set train.lr=3e-4",
-     "train; one rank per GPU, or one on the CPU"},
-    {"chexnet-train train cfg.yaml --ranks 4 --resume auto",
-     "four ranks on this host, from where the run stopped"},
-    {"chexnet-train submit --slurm --nodes 2 --gpus-per-node 4 --time 24:00:00 "
-     "cfg.yaml",
-     "the same as a batch job"},
-    {"chexnet-train status runs/chexnet", "where a run stands"},
-    {"chexnet-train predict runs/chexnet images/ --out scores.csv",
-     "score new images"},
-}};
-
-constexpr std::array<Entry, 7> kVariables = {{
-    {"CHEXNET_SITE",
-     "YAML file with what a center writes down once for submit"},
-    {"CHEXNET_CACHE",
-     "of scripts/setup: where LibTorch is kept for all clones"},
-    {"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE",
-     "credentials of s3://, else ~/.aws/credentials"},
-    {"CUDA_VISIBLE_DEVICES", "the GPUs to use"},
-    {"OMP_NUM_THREADS",
-     "compute threads of a rank, where launch.threads is auto"},
-    {"NCCL_*, UCX_*, OMPI_MCA_*", "go to the ranks on other hosts"},
-    {"TMPDIR", "for files of mpirun and of batch scripts"},
-}};
-
-constexpr std::array<Entry, 8> kFiles = {{
-    {"runs/NAME/config.yaml", "all settings of a run, to repeat it"},
-    {"runs/NAME/metrics.jsonl", "what happened, a line each"},
-    {"runs/NAME/checkpoints/", "step-…, and the links last and best"},
-    {"runs/NAME/report.html, results.json", "what the run ended with"},
-    {"runs/NAME/postmortem.json", "which rank failed, where, and how to go on"},
-    {"runs/NAME/STOP", "makes the run stop with a checkpoint when it appears"},
-    {"~/.config/chexnet-train/patients.key",
-     "key of pseudonyms of patients: keep it, none can be found again without"},
-    {"~/.cache/chexnet-train/", "indexes of archives, passed self-tests"},
-}};
-
-template <size_t count>
-void man_entries(const char* title, const std::array<Entry, count>& entries) {
-  std::cout << ".SH " << title << "\n";
-  for (const auto& [what, text] : entries)
-    std::cout << ".TP\n\\fB" << troff(what) << "\\fR\n\\&" << troff(text)
-              << "\n";
-}
-
-void man_page(const CLI::App& app) {
-  std::cout << ".TH CHEXNET\\-TRAIN 1 \"\" \"chexnet\\-train " CHEXNET_VERSION
-               "\" \"User Commands\"\n.SH NAME\nchexnet\\-train \\- "
-            << troff(app.get_description())
-            << "\n.SH SYNOPSIS\n\\fBchexnet\\-train\\fR \\fICOMMAND\\fR "
-               "[\\fIOPTIONS\\fR]\n";
-  std::cout << ".SH OPTIONS\n";
-  man_options(app);
-  man_entries("EXAMPLES", kExamples);
-  std::cout << ".SH EXIT STATUS\n" << troff(app.get_footer()) << "\n";
-  man_entries("ENVIRONMENT", kVariables);
-  man_entries("FILES", kFiles);
-  std::cout << ".SH COMMANDS\n";
-  for (const CLI::App* command : subcommands_of(app)) {
-    std::cout << ".SS " << command->get_name() << "\n\\&"
-              << troff(command->get_description()) << "\n";
-    man_options(*command);
-    for (const CLI::App* inner : subcommands_of(*command)) {
-      std::cout << ".P\n\\fB" << command->get_name() << " " << inner->get_name()
-                << "\\fR: " << troff(inner->get_description()) << "\n";
-      man_options(*inner);
-    }
-  }
-  std::cout << ".SH CONFIG KEYS\nOf YAML files and \\fB\\-\\-set\\fR.\n";
-  const Config defaults;
-  for (const auto& option : config_options())
-    std::cout << ".TP\n\\fB" << troff(option.key)
-              << "\\fR = " << troff(option_text(option, defaults)) << "\n\\&"
-              << troff(option.help) << "\n";
 }
 
 std::string options_of(const CLI::App& command) {
@@ -269,15 +159,14 @@ complete -o default -F _chexnet_train chexnet-train
 }  // namespace
 
 void add_generate(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "generate", "print the man page or the bash completion");
+  auto* command = app.add_subcommand("generate", "print the bash completion");
   auto what = std::make_shared<std::string>();
-  command->add_option("what", *what, "man or completion")
+  command->add_option("what", *what, "completion")
       ->required()
-      ->check(CLI::IsMember({"man", "completion"}));
+      ->check(CLI::IsMember({"completion"}));
   command->callback([&app, &invocation, what] {
-    invocation.run = [&app, what] {
-      *what == "man" ? man_page(app) : completion(app);
+    invocation.run = [&app] {
+      completion(app);
       return 0;
     };
   });

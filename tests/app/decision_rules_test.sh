@@ -14,7 +14,7 @@ metadata "$model" >"$scratch/rules.json"
 metadata "$run/checkpoints/best/model.safetensors" >/dev/null; check "the best checkpoint has some too" [ $? = 0 ]
 
 # evaluate: thresholds of validation, applied to test; those that --choose-on chooses there are the same.
-evaluate() { "$program" evaluate "$@" 2>"$scratch/err"; }
+evaluate() { "$forked" evaluate "$@" 2>"$scratch/err"; }
 last=$run/checkpoints/last
 evaluate "$last" --split val --out "$scratch/val.csv" --json >"$scratch/val.json"
 check "thresholds are not applied to the images they were chosen on" grep -q "were chosen on these very images" "$scratch/err"

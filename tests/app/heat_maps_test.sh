@@ -13,7 +13,7 @@ mapfile -t images < <(ls set)
 head -c 300 "set/${images[4]}" >cut.png && mv cut.png "set/${images[4]}"
 
 # Pictures.
-predict() { "$program" predict "$run" "$@" 2>log; }
+predict() { "$forked" predict "$run" "$@" 2>log; }
 predict set --heatmaps maps --heatmap-findings Mass,edema --out p.csv --json >p.json
 check "pictures of two findings" [ $? = 0 ]
 check "the probabilities are those without pictures" eval 'predict set --out plain.csv && cmp p.csv plain.csv'
@@ -59,7 +59,7 @@ check "and writes what it would have written anywhere" diff -r maps left
 refused 2 "does not know 'Cyst'" predict "$run" set --heatmaps new --heatmap-findings Cyst
 
 # Boxes.
-evaluate() { "$program" evaluate "$run" --split test "$@" 2>log; }
+evaluate() { "$forked" evaluate "$run" --split test "$@" 2>log; }
 evaluate --boxes "$phantom/BBox_List_2017.csv" --json >boxes.json
 check "maps against boxes" [ $? = 0 ]
 check "the same on two ranks" eval 'evaluate --boxes "$phantom/BBox_List_2017.csv" --json --ranks 2 >boxes2.json && cmp boxes.json boxes2.json'

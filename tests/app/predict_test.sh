@@ -14,7 +14,7 @@ half=$((${#names[@]} / 2))
 for i in "${!names[@]}"; do cp "$phantom/images/${names[i]}" "$scratch/set/$([ "$i" -lt $half ] && echo a || echo b)/"; done
 cd "$scratch"
 find set -name '*.png' | sort >list.txt
-predict() { "$program" predict "$run" "$@" 2>"$scratch/log"; }
+predict() { "$forked" predict "$run" "$@" 2>"$scratch/log"; }
 
 # Where images are.
 mkdir kinds && cp "set/a/$(ls set/a | head -n 1)" kinds/good.png && mkfifo kinds/pipe.png && ln -s /dev/zero kinds/zero.png && ln -s nowhere kinds/gone.png

@@ -18,20 +18,20 @@ check "report writes it again" "$program" report "$scratch/one"
 check "the same, byte for byte" cmp "$scratch/first.html" "$scratch/one/report.html"
 check "model_card.md is there" grep -q "^## Not to be used for" "$scratch/one/model_card.md"
 hidden() { ! grep -qE "$scratch|$(hostname)|Data_Entry" "$1"; }
-check "for passing on" "$program" report "$scratch/one" --no-images
+check "for passing on" "$forked" report "$scratch/one" --no-images
 check "no place, host or table is in it" hidden "$scratch/one/report-shared.html"
 check "it is whole too" page "$scratch/one/report-shared.html"
 check "but its figures are" grep -q "95 % intervals by 10,000 resamples" "$scratch/one/report-shared.html"
 
 cp -r "$scratch/one" "$scratch/less" && rm "$scratch/less/predictions_test.csv" && chmod 750 "$scratch/less"
-check "a run without its table of predictions has a page" "$program" report "$scratch/less"
+check "a run without its table of predictions has a page" "$forked" report "$scratch/less"
 check "which says what it lacks" grep -q "predictions_test.csv is not in the run folder, so no curves are drawn" "$scratch/less/report.html"
-rm "$scratch/less/metrics.jsonl"; rm -r "$scratch/less/examples"; "$program" report "$scratch/less"
+rm "$scratch/less/metrics.jsonl"; rm -r "$scratch/less/examples"; "$forked" report "$scratch/less"
 for gap in "What this page lacks</h2>" "Curves of the training: metrics.jsonl is not in the run folder" "Examples with heat maps: examples/examples.json is not in the run folder: none were drawn" "ROC, precision and recall, reliability: predictions_test.csv is not in the run folder"; do
   check "$gap" grep -q "$gap" "$scratch/less/report.html"
 done
 check "and is as private as its run" [ "$(stat -c %a "$scratch/less/report.html")" = 640 ]
-check "two settings side by side" "$program" report --compare "$scratch/one" "$scratch/two" --out "$scratch/both.html" 2>"$scratch/log"
+check "two settings side by side" "$forked" report --compare "$scratch/one" "$scratch/two" --out "$scratch/both.html" 2>"$scratch/log"
 check "none of one seed is called better" grep -q "(1 seed).*two seeds cannot tell differences below about 0.05" "$scratch/log"
 check "that page is whole" page "$scratch/both.html"
 check "it has what differs" grep -q "train.lr" "$scratch/both.html"
@@ -39,11 +39,11 @@ check "and of paths their ends alone" eval 'grep -q "\[pictures\]" "$scratch/bot
 check "and the difference image by image" grep -q "train.lr=3e-04 minus " "$scratch/both.html"
 cp -r "$scratch/two" "$scratch/changed"
 python3 "$checks" change_table "$scratch/changed/predictions_test.csv"
-check "a run whose table was changed" "$program" report --compare "$scratch/one" "$scratch/changed" --out "$scratch/changed.html"
+check "a run whose table was changed" "$forked" report --compare "$scratch/one" "$scratch/changed" --out "$scratch/changed.html"
 check "is not compared image by image" grep -q "predictions_test.csv of changed was changed after the run" "$scratch/changed.html"
 mkdir "$scratch/sweep" && cp -r "$scratch/one" "$scratch/two" "$scratch/sweep"
 sed -i 's/"ranks":1,/"ranks":2,/' "$scratch/sweep/two/metrics.jsonl"  # as if it had had two
-check "a folder of runs" "$program" report --compare "$scratch/sweep" --out "$scratch/sweep.html"
+check "a folder of runs" "$forked" report --compare "$scratch/sweep" --out "$scratch/sweep.html"
 check "stands for its runs" grep -q "train.lr=3e-04 minus " "$scratch/sweep.html"
 check "on other numbers of ranks scaling is shown" grep -q "speed-up" "$scratch/sweep.html"
 check "on one number it is not" bash -c '! grep -q "speed-up" "$0"' "$scratch/both.html"
@@ -54,7 +54,7 @@ refused 4 "holds no run (no config.yaml)" report "$scratch/empty"
 cp "$scratch/one/config.yaml" "$scratch/empty"
 refused 4 "no results.json" report "$scratch/empty"
 echo '{"format": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/empty/results.json"
-check "a record of strange types makes a page" "$program" report "$scratch/empty" --out "$scratch/strange.html"
+check "a record of strange types makes a page" "$forked" report "$scratch/empty" --out "$scratch/strange.html"
 check "which is whole" page "$scratch/strange.html"
 
 # A run whose config.yaml is gone or damaged: all forms of the page answer alike, and none is written.

@@ -4,7 +4,7 @@ source tests/lib.sh
 one=(--set train.max_steps=1 --set eval.splits=[] --set data.val_fraction=0)
 fork_starts
 shared_run plain "$scratch/run" || exit 1
-evaluate() { "$program" evaluate "$@" --json 2>"$scratch/log"; }
+evaluate() { "$forked" evaluate "$@" --json 2>"$scratch/log"; }
 
 # The test rows as a data set of another hospital: a table and images, no lists.
 mkdir -p "$scratch/other"

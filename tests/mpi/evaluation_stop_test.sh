@@ -2,20 +2,10 @@
 # A stop inside an evaluation is obeyed at once and loses nothing: the checkpoint is there, and the resume scores the
 # same weights first, so that weights, metrics and best equal those of an undisturbed run.
 source tests/lib.sh
-# Two evaluations of about 60 single images, each after 12 to 14 steps, of a size that takes half a second.
-slow=(--set data.resize=68 --set data.crop=64 --set data.val_fraction=0.5 --set train.max_steps=18 --set train.epochs=2 --set eval.batch=1 --set eval.splits=[test] --set train.engine=aten)
-seen() { grep -q "$2" "$1/metrics.jsonl" 2>/dev/null; }
-wait_for() {  # RUN TEXT: until metrics.jsonl has it
-  for _ in $(seq 6000); do seen "$@" && return; sleep 0.01; done
-  echo "FAILED: $1 never wrote $2"; tail -n 5 "$scratch/log"; exit 1
-}
-# The ranks stand still from the moment in which the line was seen until the signal has reached them (mpirun passes it
-# on in its own time), so that a fast machine does not end the evaluation before.
-signal_after() {  # signal_after TEXT SIGNAL RUN JOB
-  wait_for "$3" "$1"
-  local ranks; ranks=$(rank_processes "$3")
-  kill -STOP ${ranks:-$4}; kill "-$2" "$4"; sleep 0.5; kill -CONT ${ranks:-$4}
-}
+# Two evaluations of about 60 single images, each after 12 to 14 steps. Those of a run that is to be stopped come slowly behind a
+# checkpoint, the evaluation's own, which so lasts longer than a signal takes.
+settings=(--set data.val_fraction=0.5 --set train.max_steps=18 --set train.epochs=2 --set eval.batch=1 --set eval.splits=[test])
+await_logs=("$scratch/log")
 facts() {  # what must not depend on how often a run was stopped
   python3 - "$1" <<'PY'
 import json, os, sys
@@ -30,25 +20,33 @@ print({k: v for k, v in state.items() if k not in ("config", "files", "state_sha
 print(os.readlink(run + "/checkpoints/best"), os.readlink(run + "/checkpoints/last"))
 PY
 }
+start() { exec "${slow[@]}" "$program" train "$small" "${settings[@]}" --ranks "$ranks" "$@" 2>>"$scratch/log"; }
 for ranks in 1 2; do
   whole=$scratch/whole-$ranks run=$scratch/stopped-$ranks
-  start() { exec "$program" train "$small" "${slow[@]}" --ranks $ranks "$@" 2>>"$scratch/log"; }
+  slow=()
   (start --out "$whole") || { cat "$scratch/log"; exit 1; }
+  first=$(basename "$(find "$whole/checkpoints" -name 'step-*' | sort | head -n 1)") last=$(readlink "$whole/checkpoints/last")
   # Of the first evaluation, by signal; again inside the repeated one, by file; then of the final one.
+  slow_images 300 "$run/checkpoints/$first"
   start --out "$run" & job=$!
-  signal_after '"event":"checkpoint"' USR1 "$run" $job; wait $job; rc=$?
+  await "the first checkpoint is written" has_line "$run" '"event":"checkpoint"'
+  kill -USR1 $job; wait $job; rc=$?
   check "$ranks ranks: USR1 inside an evaluation ends with 75 (exit $rc)" [ $rc = 75 ]
   check "$ranks ranks: before the evaluation was done" [ "$(grep -c '"event":"val"' "$run/metrics.jsonl")" = 0 ]
   check "$ranks ranks: with a checkpoint that knows it" grep -q '"evaluation_due": true' "$run/checkpoints/last/state.json"
   steps=$(grep -c '"event":"train"' "$run/metrics.jsonl")
   start --out "$run" --resume auto & job=$!
-  wait_for "$run" '"event":"restart"'; touch "$run/STOP"; wait $job; rc=$?
+  await "the run goes on" has_line "$run" '"event":"restart"'
+  touch "$run/STOP"; wait $job; rc=$?
   check "$ranks ranks: the STOP file inside the repeated one ends with 75 (exit $rc)" [ $rc = 75 ]
   check "$ranks ranks: no step was trained" [ "$(grep -c '"event":"train"' "$run/metrics.jsonl")" = "$steps" ]
+  slow_images 300 "$run/checkpoints/$last"
   start --out "$run" --resume auto & job=$!
-  signal_after '"event":"ranks"' TERM "$run" $job; wait $job; rc=$?
+  await "the last step is trained" has_line "$run" '"event":"ranks"'
+  kill -TERM $job; wait $job; rc=$?
   check "$ranks ranks: TERM inside the final evaluation ends with 75 (exit $rc)" [ $rc = 75 ]
   check "$ranks ranks: before it was done" [ "$(grep -c '"event":"end"' "$run/metrics.jsonl")" = 0 ]
+  slow=()
   (start --out "$run" --resume auto) || cat "$scratch/log"
   check "$ranks ranks: weights equal an undisturbed run's" cmp "$(weights "$whole")" "$(weights "$run")"
   check "$ranks ranks: and those of the best step" cmp "$whole/checkpoints/best/model.safetensors" "$run/checkpoints/best/model.safetensors"

@@ -5,7 +5,7 @@ diverging=(--set train.lr=1000 --set train.optimizer=sgd --set train.precision=b
 for ranks in 1 2; do
   for steps in 6 40; do  # evaluated while gradients are still finite; trained until they are not
     run=$scratch/run-$ranks-$steps
-    timeout 60 "$program" train "$small" "${diverging[@]}" --ranks $ranks --set train.max_steps=$steps --out "$run" 2>"$scratch/log"; rc=$?
+    timeout 300 "$program" train "$small" "${diverging[@]}" --ranks $ranks --set train.max_steps=$steps --out "$run" 2>"$scratch/log"; rc=$?
     check "$ranks ranks, $steps steps: exit 6 (exit $rc)" [ $rc = 6 ]
     "$program" status "$run" >"$scratch/status"
     check "status says that it failed" grep -q "(failed)" "$scratch/status"

@@ -9,8 +9,14 @@ import json, sys
 for f in json.load(sys.stdin)['checks']:
     if f['name'].startswith('rank '): print(f['level'], f['name'], f['text'])"; }
 
+# A mpirun that neither starts ranks nor ends, as Open MPI's does where it lacks descriptors: beside what follows.
+mkdir "$scratch/stuck"
+printf '#!/bin/sh\n[ "$1" != --version ] || exec %s --version\ntrap "" TERM USR1\nsleep 600\n' "$(command -v mpirun)" >"$scratch/stuck/mpirun"
+chmod +x "$scratch/stuck/mpirun"
+PATH=$scratch/stuck:$PATH "$program" train "$small" "${quick[@]}" --ranks 2 --set launch.timeout_s=10 --out "$scratch/never" >"$scratch/never.log" 2>&1 & stuck=$!
+
 # Two sockets made up of this machine's two CPUs: mpirun really binds, and the table says what the kernel says.
-if [ "$(nproc)" -ge 2 ]; then
+if [ "$(nproc)" -lt 2 ]; then echo "skipped: one core, where ranks cannot be bound apart"; else
   mpirun "${root[@]}" --mca hwloc_base_topo_file "$machines/two_sockets.xml" -x HWLOC_XMLFILE="$machines/two_sockets.xml" \
     --map-by socket -np 2 "$program" doctor --json 2>"$scratch/log" | rows >"$scratch/bound"
   cat "$scratch/bound"
@@ -22,16 +28,10 @@ if [ "$(nproc)" -ge 2 ]; then
   check "launch.bind=check only says so" grep -q "shares cores 0 with local rank.*launch.bind=fix moves it" "$scratch/log"
 fi
 
-mpi 4 train "$small" "${quick[@]}" --out "$scratch/mpirun" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
-"$program" train "$small" "${quick[@]}" --ranks 4 --out "$scratch/self" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
-check "mpirun -np 4 and self-launch give the same weights" cmp "$(weights "$scratch/mpirun")" "$(weights "$scratch/self")"
-
-# A mpirun that neither starts ranks nor ends, as Open MPI's does where it lacks descriptors.
-mkdir "$scratch/stuck"
-printf '#!/bin/sh\n[ "$1" != --version ] || exec %s --version\ntrap "" TERM USR1\nsleep 600\n' "$(command -v mpirun)" >"$scratch/stuck/mpirun"
-chmod +x "$scratch/stuck/mpirun"
-rc=0; PATH=$scratch/stuck:$PATH timeout 300 "$program" train "$small" "${quick[@]}" --ranks 2 --set launch.timeout_s=10 --out "$scratch/never" >"$scratch/log" 2>&1 || rc=$?
-check "a launcher that starts no rank ends in time (exit $rc)" eval '[ $rc = 7 ] && grep -q "mpirun did not start the ranks within 30 s on this host. Hint: mpirun.s own lines above; are .ulimit -n" "$scratch/log"'
+mpi 2 train "$small" "${quick[@]}" --out "$scratch/mpirun" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/self" --timeline "$scratch/timeline.json" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+check "mpirun -np 2 and self-launch give the same weights" cmp "$(weights "$scratch/mpirun")" "$(weights "$scratch/self")"
+check "the messaging layer is named" grep -q "PML ob1" "$scratch/log"
 
 # Each rank with a command of its own.
 apart() {  # apart ARGUMENTS...: two ranks, the second with data.flip=false
@@ -43,11 +43,9 @@ check "and leave no folder" [ ! -e "$scratch/apart" ]
 rc=0; apart evaluate "$scratch/mpirun" --resamples 10 || rc=$?
 check "nor score (exit $rc)" eval '[ $rc = 2 ] && grep -q "data.flip: false, and not true" "$scratch/log"'
 
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/ob1" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
-check "the messaging layer is named" grep -q "PML ob1" "$scratch/log"
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/ucx" --set launch.network=ucx 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 check "the same over UCX" grep -q "PML ucx" "$scratch/log"
-check "UCX and ob1 give the same weights" cmp "$(weights "$scratch/ob1")" "$(weights "$scratch/ucx")"
+check "UCX and ob1 give the same weights" cmp "$(weights "$scratch/self")" "$(weights "$scratch/ucx")"
 "$program" train "$small" --ranks 2 --out "$scratch/dry" --dry-run >"$scratch/dry.txt"
 check "--dry-run prints mpirun's command and starts nothing" bash -c "grep -q '^mpirun --mca orte_execute_quiet 1 --map-by socket .*-np 2 ' '$scratch/dry.txt' && [ ! -e '$scratch/dry' ]"
 
@@ -60,7 +58,6 @@ import json, sys
 assert json.load(open('$scratch/tuned/checkpoints/last/state.json'))['summation_order']['bucket_mb'] == float('$chosen')"
 
 # What every rank did and when.
-"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/line" --timeline "$scratch/timeline.json" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 check "the timeline has both ranks, layers, buckets, waits, in order" python3 - "$scratch/timeline.json" <<'PY'
 import json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
@@ -82,7 +79,7 @@ for rank in (0, 1):
     assert inside == 6, inside  # the first bucket leaves while backward runs
 assert sum(e["ph"] == "i" for e in events) >= 12  # each rank ready for each step's last gradients
 PY
-"$program" status "$scratch/line" --json >"$scratch/status.json"
+"$program" status "$scratch/self" --json >"$scratch/status.json"
 check "status tells a finished run" python3 -c "
 import json
 (run,) = json.load(open('$scratch/status.json'))
@@ -94,8 +91,11 @@ check "no banner of mpirun stands before it" bash -c "! grep -qi 'mpi_abort\|mpi
 cat "$scratch/doctor.txt"
 check "doctor finds nothing broken here" bash -c "! grep -q '^FAIL' '$scratch/doctor.txt'"
 check "each rank has cores of its own" grep -qE '^(PASS|WARN)  cores +2 ranks with 2 threads on' "$scratch/doctor.txt"
-if [ "$(nproc)" -le 4 ]; then  # each core would have a rank
+if [ "$(nproc)" -gt 4 ]; then echo "skipped: more ranks than cores, of which there are many"; else
   "$program" doctor --ranks $(($(nproc) + 1)) --folder "$scratch" >"$scratch/crowded.txt" 2>"$scratch/log" || true
   check "ranks that share cores are warned of" grep -qE "^WARN  cores +$(($(nproc) + 1)) ranks with .*: ranks 0, 1.* run on the same ones" "$scratch/crowded.txt"
 fi
+
+wait $stuck; rc=$?
+check "a launcher that starts no rank ends in time (exit $rc)" eval '[ $rc = 7 ] && grep -q "mpirun did not start the ranks within 30 s on this host. Hint: mpirun.s own lines above; are .ulimit -n" "$scratch/never.log"'
 finish

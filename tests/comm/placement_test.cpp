@@ -75,6 +75,10 @@ TEST_CASE("ranks on fewer CPUs than the job has are told why") {
   CHECK(placed(BindPolicy::kCheck).table.front().binding ==
         "1 of the 2 CPUs that the job has here");
   CHECK_FALSE(placed(BindPolicy::kCheck).table.front().good);
+  // This may be the host that has one.
+  setenv("SLURM_JOB_CPUS_PER_NODE", "2(x3),1", 1);
+  CHECK(text().find("the ranks run on") == std::string::npos);
+  setenv("SLURM_JOB_CPUS_PER_NODE", "2(x3),3", 1);
   setenv("SRUN_CPUS_PER_TASK", "1", 1);
   CHECK(text().find("Hint: unset SRUN_CPUS_PER_TASK") != std::string::npos);
   CHECK(placed(BindPolicy::kOff).warnings.empty());

@@ -30,11 +30,24 @@ for name in scripts/setup scripts/build build/{release,cuda12}/chexnet-train; do
   printf '#!/bin/sh\necho "$0 $*" >>called.txt\n' >"$quick/$name"
   chmod +x "$quick/$name"
 done
-quickstart() { rm -f "$quick/called.txt"; "$quick/scripts/quickstart" "$@" >"$scratch/quick.txt" && sed 's/ .*//' "$quick/called.txt" | sort -u | paste -sd ' '; }
+quickstart() { : >"$quick/called.txt"; "$quick/scripts/quickstart" "$@" >"$scratch/quick.txt" && sed 's/ .*//' "$quick/called.txt" | sort -u | paste -sd ' '; }
 check "quickstart --cuda cuda12 builds and runs cuda12" [ "$(quickstart --no-apt --cuda cuda12)" = "build/cuda12/chexnet-train scripts/build scripts/setup" ]
 check "with the options passed on" eval 'grep -qx "scripts/setup --no-apt --cuda cuda12" "$quick/called.txt" && grep -qx "scripts/build cuda12 chexnet-train" "$quick/called.txt"'
 check "quickstart builds and runs release" [ "$(quickstart)" = "build/release/chexnet-train scripts/build scripts/setup" ]
-check "quickstart --help asks for nothing else" [ "$(quickstart --help)" = "$quick/scripts/setup" ]
+check "quickstart --help asks for nothing else" [ "$(quickstart --help)" = scripts/setup ]
+if command -v ssh-keygen >/dev/null; then
+  cp scripts/release "$quick/scripts/"
+  mkdir -p "$scratch/bundle/chexnet-train" "$scratch/signed"
+  cp "$quick/build/release/chexnet-train" "$scratch/bundle/chexnet-train/run"
+  tar -C "$scratch/bundle" -czf "$scratch/signed/bundle.tar.gz" chexnet-train
+  ssh-keygen -q -t ed25519 -N '' -f "$scratch/key" -C ''
+  echo "release@chexnet-train $(cat "$scratch/key.pub")" >"$scratch/signers"
+  scripts/release sign "$scratch/key" "$scratch/signed"
+  bundle=(--bundle "$scratch/signed/bundle.tar.gz" --signers "$scratch/signers")
+  check "quickstart --bundle runs what it unpacks, and sets nothing up" [ "$(quickstart "${bundle[@]}")" = build/bundle/chexnet-train/run ]
+  echo >>"$scratch/signed/bundle.tar.gz"
+  check "only as it was signed" eval '[ -z "$(quickstart "${bundle[@]}" 2>"$scratch/err.txt")" ] && grep -q "differ from what was signed" "$scratch/err.txt"'
+fi
 
 # What is downloaded is what the pins say, byte by byte. Wheels of a few bytes, from a folder in place of the network.
 tree=$scratch/pinned

@@ -148,14 +148,15 @@ check "what is no request (exit 3)" sh -c "echo '{}' >no; '$converter' --results
 mkdir tmp; check "nothing stays among the temporary files" env TMPDIR="$scratch/tmp" sh -c "'$program' predict run in --dicom-sc sc2 >/dev/null 2>&1; [ -z \"\$(ls tmp)\" ]"
 
 # kill -9 in the midst: nobody goes on writing, and the next command removes what is left, pictures of patients too.
-mkdir many tmp2 && for i in $(seq 60); do cp other.dcm "many/$i.dcm"; done
+mkdir many tmp2 && for i in $(seq 30); do cp other.dcm "many/$i.dcm"; done
 reports() { ls killed 2>/dev/null | grep -c dcm; }
-(export TMPDIR=$scratch/tmp2; exec "$program" predict run many --dicom-sr killed >/dev/null 2>&1) & process=$!
-for _ in $(seq 1200); do [ "$(reports)" -ge 2 ] && break; sleep 0.02; done
-kill -9 $process; wait $process 2>/dev/null; sleep 0.3
-left=$(reports); sleep 0.5
-check "reports were being written, and are not any more ($left)" eval '[ "$left" -ge 2 ] && [ "$left" -lt 60 ] && [ "$(reports)" = "$left" ]'
+slow_images 500  # each report is half a second late
+TMPDIR=$scratch/tmp2 "${slow[@]}" SLOW_NAME=.dcm "$program" predict run many --dicom-sr killed >/dev/null 2>&1 & process=$!
+await "two reports are written" eval '[ "$(reports)" -ge 2 ]'
+kill -9 $process; wait $process 2>/dev/null
+await "nobody goes on writing" eval '! pgrep -f -- "chexnet-dicom --results $scratch/tmp2"'
+check "reports were being written, and are not any more ($(reports))" [ "$(reports)" -lt 30 ]
 check "pictures and the request stayed" [ -n "$(ls tmp2)" ]
 check "the next command writes all" env TMPDIR="$scratch/tmp2" "$program" predict run many --dicom-sr killed --out killed.csv
-check "and nothing else is left" eval '[ "$(reports)" = 60 ] && [ ! -e killed/unfinished ] && [ -z "$(ls tmp2)" ]'
+check "and nothing else is left" eval '[ "$(reports)" = 30 ] && [ ! -e killed/unfinished ] && [ -z "$(ls tmp2)" ]'
 finish

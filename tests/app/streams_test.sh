@@ -3,7 +3,7 @@
 # signal while a list is awaited.
 set -u
 source tests/lib.sh
-check "a run" "$program" train "$small" --out "$scratch/run" --set train.max_steps=2 --set data.val_fraction=0 --set eval.splits=[] 2>"$scratch/log"
+shared_run plain "$scratch/run" || exit 1
 cd "$scratch"
 find "$phantom/images" -name '*.png' | sort | head -n 6 >list.txt
 code() { "$@"; echo $?; }
@@ -34,14 +34,19 @@ for ranks in 1 2; do
 done
 
 mkfifo fifo
+exec 9<>fifo  # nobody writes, and the pipe has no end
+reads_list() {  # one of this run's processes has opened its stdin by name
+  local process
+  for process in $(pgrep -f -- "predict run - --ranks $1 --out $scratch/none"); do
+    if [ "$(readlink "/proc/$process/fd/"* | grep -cxF "$(readlink "/proc/$process/fd/0")")" -gt 1 ]; then return 0; fi
+  done
+  return 1
+}
 for ranks in 1 2; do
-  (exec 9<>fifo; sleep 60) & holder=$!
-  "$program" predict run - --ranks $ranks <fifo 2>log >/dev/null & waits=$!
-  # Till it waits: rank 0 has said what it does, or has had the time to.
-  sleep 6
+  "$program" predict run - --ranks $ranks --out "$scratch/none" <fifo 2>log >/dev/null 9>&- & waits=$!
+  await "the list is awaited" reads_list $ranks
   kill -TERM $waits
   wait $waits
   check "TERM while a list is awaited, $ranks ranks: exit 75" [ $? = 75 ]
-  kill $holder
 done
 finish

@@ -45,9 +45,9 @@ std::vector<Line> finding_lines(const SplitScores& result) {
 
 std::string estimate_text(const Estimate& estimate) {
   if (!estimate.value) return "not defined";
-  const std::string value = figure_text(estimate.value);
-  if (!estimate.interval) return value;
-  return value + " (" + interval_text(estimate.interval, " - ") + ")";
+  if (!estimate.interval) return figure_text(estimate.value);
+  return figure_text(estimate.value) + " (" +
+         interval_text(estimate.interval, " - ") + ")";
 }
 
 Rows summary_rows(const SplitScores& result) {

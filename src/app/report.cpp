@@ -54,7 +54,7 @@ std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
     if (fs::exists(fs::path(folder) / "results.json", error))
       runs.emplace_back(folder);
     else
-      for (auto& found : find_runs(folder, log_warning))
+      for (auto& found : find_runs(folder))
         if (!is_waiting_run(found)) runs.push_back(std::move(found));
   }
   return runs;

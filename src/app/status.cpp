@@ -6,16 +6,13 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_parts.hpp"
-#include "chexnet/report/followed_run.hpp"
 #include "chexnet/report/openmetrics.hpp"
 #include "chexnet/report/run_comparison.hpp"
-#include "metrics_server.hpp"
 #include "remote_files.hpp"
 
 namespace chexnet {
@@ -24,7 +21,6 @@ namespace {
 struct StatusOptions {
   std::vector<std::string> folders;
   bool json = false, openmetrics = false;
-  std::optional<std::string> listen;
 };
 
 // A folder as it was named, and where it can be read.
@@ -47,7 +43,7 @@ std::vector<RunSummary> summaries(const std::vector<Folder>& folders) {
   std::vector<RunSummary> runs;
   std::exception_ptr problem;
   for (const auto& folder : folders)
-    for (const auto& path : find_runs(folder.path, log_warning)) {
+    for (const auto& path : find_runs(folder.path)) {
       try {
         runs.push_back(summarize_run(path));
         runs.back().folder = name_of(path, folder);
@@ -61,28 +57,7 @@ std::vector<RunSummary> summaries(const std::vector<Folder>& folders) {
   return runs;
 }
 
-// Runs may begin after us, but a folder that is not there is a mistyped one.
-int serve(const StatusOptions& options) {
-  std::error_code error;
-  for (const auto& folder : options.folders)
-    if (is_s3(folder))
-      throw ConfigError("[status] " + folder +
-                        " is in an object store, which --listen does not "
-                        "follow. Hint: status without --listen reads it once; "
-                        "run.prometheus writes a file on the run's host");
-    else if (!std::filesystem::is_directory(folder, error))
-      throw CheckpointError("[status] " + folder +
-                            ": is no folder. Hint: runs are in runs/NAME");
-  FollowedRuns runs(options.folders);
-  runs.now();  // the first look reads every line, and Prometheus waits for 10 s
-  return serve_metrics(*options.listen, [&] {
-    return openmetrics_text(runs.now(),
-                            [&](const std::string& text) { runs.warn(text); });
-  });
-}
-
 int run(const StatusOptions& options) {
-  if (options.listen) return serve(options);
   RemoteFiles remote({});
   std::vector<Folder> folders;
   for (const auto& folder : options.folders)
@@ -116,19 +91,10 @@ void add_status(CLI::App& app, Invocation& invocation) {
       ->required();
   auto* json = command->add_flag("--json", options->json,
                                  "a JSON array on stdout (docs/json.md)");
-  auto* openmetrics =
-      command
-          ->add_flag("--openmetrics", options->openmetrics,
-                     "gauges for Prometheus on stdout (docs/monitoring.md)")
-          ->excludes(json);
   command
-      ->add_option("--listen", options->listen,
-                   "answer GET http://ADDRESS:PORT/metrics with these gauges "
-                   "until Ctrl-C; PORT alone is one of 127.0.0.1, 0 any that "
-                   "is free")
-      ->excludes(json)
-      ->excludes(openmetrics)
-      ->type_name("ADDRESS:PORT");
+      ->add_flag("--openmetrics", options->openmetrics,
+                 "gauges for Prometheus on stdout (docs/monitoring.md)")
+      ->excludes(json);
   command->callback([&invocation, options] {
     invocation.run = [options] { return run(*options); };
   });

@@ -10,6 +10,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/run_lock.hpp"
@@ -63,9 +64,7 @@ void find_checkpoint(RunSummary& run) {
       written_at(folder / "checkpoints" / run.checkpoint / "state.json");
 }
 
-std::vector<fs::path> find_runs(
-    const fs::path& folder,
-    const std::function<void(const std::string&)>& warn) {
+std::vector<fs::path> find_runs(const fs::path& folder) {
   if (is_there(folder / "config.yaml") || is_waiting_run(folder))
     return {folder};
   std::vector<fs::path> runs;
@@ -76,7 +75,8 @@ std::vector<fs::path> find_runs(
         is_waiting_run(entry.path()))
       runs.push_back(entry.path());
     if (hidden)
-      warn("[status] " + entry.path().string() + ": " + hidden.message());
+      log_warning("[status] " + entry.path().string() + ": " +
+                  hidden.message());
   }
   if (error == std::errc::permission_denied) is_there(folder / ".");
   std::ranges::sort(runs);

@@ -204,8 +204,7 @@ TEST_CASE("a folder that cannot be looked at is an error of its own") {
   std::filesystem::create_symlink("loop",
                                   folder / "loop");  // ELOOP, for root too
   for (const std::string& error :
-       {error_of<CheckpointError>(
-            [&] { find_runs(folder / "loop", log_warning); }),
+       {error_of<CheckpointError>([&] { find_runs(folder / "loop"); }),
         error_of<CheckpointError>([&] { summarize_run(folder / "loop"); })})
     CHECK(
         error.find("Too many levels of symbolic links. Hint: ask the owner") !=
@@ -311,7 +310,7 @@ TEST_CASE("a run that a batch system has not begun waits, and is no error") {
   make_run(folder, "sweep/a", {}, test_line(0.8));
   note_waiting_run(folder / "sweep/b", "4711");
   note_waiting_run(folder / "sweep/a", "4711");  // it has begun already
-  const auto found = find_runs(folder / "sweep", log_warning);
+  const auto found = find_runs(folder / "sweep");
   REQUIRE(found.size() == 2);
   const std::vector<RunSummary> runs = {summarize_run(found[0]),
                                         summarize_run(found[1])};
@@ -336,11 +335,11 @@ TEST_CASE("runs are found directly below a folder, in order of name") {
   const ScratchFolder folder;
   for (const char* name : {"b", "a", "deep/c"}) make_run(folder, name, {}, "");
   folder.write("note/readme", "");
-  const auto runs = find_runs(folder.path(), log_warning);
+  const auto runs = find_runs(folder.path());
   CHECK(runs == std::vector<std::filesystem::path>{folder / "a", folder / "b"});
-  CHECK(find_runs(folder / "a", log_warning) ==
+  CHECK(find_runs(folder / "a") ==
         std::vector<std::filesystem::path>{folder / "a"});
   CHECK(error_of<CheckpointError>([&] {
-          find_runs(folder / "note", log_warning);
+          find_runs(folder / "note");
         }).find("neither a run nor a folder of runs") != std::string::npos);
 }

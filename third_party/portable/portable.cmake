@@ -48,8 +48,6 @@ chexnet_archive(PkgConfig::TURBOJPEG turbojpeg)
 chexnet_archive(PkgConfig::DEFLATE deflate)
 chexnet_archive(PkgConfig::ISAL isal)
 chexnet_archive(PkgConfig::HWLOC hwloc m)
-set_target_properties(PkgConfig::HTTPLIB PROPERTIES INTERFACE_LINK_LIBRARIES Threads::Threads INTERFACE_COMPILE_OPTIONS ""
-  INTERFACE_INCLUDE_DIRECTORIES ${CHEXNET_PORTABLE}/include)
 list(JOIN chexnet_archives ":" chexnet_archives)
 set(chexnet_archives "${chexnet_archives}" CACHE INTERNAL "")
 

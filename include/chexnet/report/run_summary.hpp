@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,11 +53,10 @@ RunSummary summarize_run(const std::filesystem::path& folder);
 // Looks for run.checkpoint in run.folder again.
 void find_checkpoint(RunSummary& run);
 // The runs at or directly below `folder`, in order of name, also those that
-// wait to begin. `warn` is told of folders that may not be looked into.
-// CheckpointError where there is no run.
+// wait to begin. Warns of folders that may not be looked into. CheckpointError
+// where there is no run.
 std::vector<std::filesystem::path> find_runs(
-    const std::filesystem::path& folder,
-    const std::function<void(const std::string&)>& warn);
+    const std::filesystem::path& folder);
 
 std::string summary_text(const RunSummary& run);
 std::string summary_json(const RunSummary& run);

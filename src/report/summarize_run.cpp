@@ -1,0 +1,105 @@
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/config/load.hpp"
+#include "chexnet/config/options.hpp"
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/plain_text.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/run_lock.hpp"
+#include "chexnet/report/metric_lines.hpp"
+#include "chexnet/report/run_summary.hpp"
+#include "chexnet/report/waiting_run.hpp"
+#include "chexnet/watch/postmortem.hpp"
+#include "run_events.hpp"
+
+namespace chexnet {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The state of a run follows from the last event that says one, and only for a
+// run that seems to be running from what other processes see:
+//
+//   start, restart -> running, stop -> stopped, error -> failed,
+//   end -> finished
+//   running with a post-mortem                 -> aborted
+//   running, its lock free on this host        -> died
+//   running, silent for ten minutes on another
+//     host, where the lock may not reach       -> silent
+//
+// A run goes through these several times, once for each start.
+
+// A run that logs nothing for so long is not simply busy.
+constexpr double kSilent = 600;
+
+// What a run that wrote neither an end nor an error is doing.
+std::string state_of_silence(const RunSummary& run, const fs::path& folder) {
+  const auto locked = run_is_locked(folder);
+  if (locked == true) return "running";
+  if (locked == false && run.host == host_name()) return "died";
+  const bool silent =
+      run.written_s && system_time_s() - *run.written_s > kSilent;
+  return silent ? "silent" : "running";
+}
+
+void look_at_processes(RunSummary& run, const fs::path& folder) {
+  if (run.state != "running") return;
+  const auto note = read_postmortem(folder);
+  if (!note) {
+    run.state = state_of_silence(run, folder);
+    return;
+  }
+  run.state = "aborted";
+  run.last_words = printable(note->sentence);
+  run.exit_code = note->exit_code;
+}
+
+void read_config(RunSummary& run, const fs::path& path) {
+  const Config config = load_config({path}, {});
+  run.batch = config.train.batch.value_or(0);
+  for (const auto& option : config_options())
+    run.config[option.key] = option_text(option, config);
+}
+
+void read_events(RunSummary& run, const fs::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 && errno == ENOENT) return;
+  for_each_event(read_text(path),
+                 [&](const nlohmann::json& event, const std::string&) {
+                   add_event(run, event);
+                 });
+  run.written_s = static_cast<double>(info.st_mtim.tv_sec);
+}
+
+std::string name_of_run(const fs::path& folder) {
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  const std::string name = whole.filename().string();
+  return name.empty() ? whole.parent_path().filename().string() : name;
+}
+
+}  // namespace
+
+RunSummary summarize_run(const fs::path& folder) {
+  RunSummary run;
+  run.folder = folder.string();
+  run.name = name_of_run(folder);
+  if (is_waiting_run(folder)) {
+    run.state = "waiting";
+    run.job = waiting_job(folder);
+    return run;
+  }
+  check_holds_run(folder);
+  run.state = "not started";
+  read_config(run, folder / "config.yaml");
+  read_events(run, folder / "metrics.jsonl");
+  find_checkpoint(run);
+  look_at_processes(run, folder);
+  estimate_time_left(run);
+  return run;
+}
+
+}  // namespace chexnet

@@ -7,8 +7,8 @@ source tests/lib.sh
 cd "$scratch" || exit 1
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
 submit() { "$program" submit --flux "$small" "${quick[@]}" --ranks-per-node 2 "$@"; }
-wait_for_end() { for _ in $(seq 900); do [ -z "$(flux jobs -n -o '{id.dec}')" ] && return; sleep 0.2; done; echo "FAILED: jobs do not end"; flux jobs; cat ./*.out; exit 1; }
-"$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }
+wait_for_end() { await_logs=(./*.out); await "jobs end" eval '[ -z "$(flux jobs -n -o "{id.dec}")" ]'; }
+shared_run whole whole || exit 1
 
 submit --time 10 --name signaled --out signaled >signaled.id || exit 1
 await_step signaled 8 ./*.out

@@ -8,34 +8,33 @@ command -v qconf >/dev/null && [ -x /usr/sbin/sge_qmaster ] || { echo "skipped: 
 if [ -z "${CHEXNET_OWN_NET:-}" ]; then CHEXNET_OWN_NET=yes exec unshare --net --mount --propagation private "$0"; fi
 source tests/lib.sh
 cluster=$source_folder/tests/cluster
-trap '"$cluster/gridengine_down.sh" -d "$scratch/ge"; rm -rf "$scratch"' EXIT
+at_end() { "$cluster/gridengine_down.sh" -d "$scratch/ge"; }
 "$cluster/gridengine_up.sh" -d "$scratch/ge" >"$scratch/up" 2>&1 || { cat "$scratch/up"; echo "skipped: Grid Engine does not start on this machine"; exit 77; }
 . "$scratch/ge/env"
 cd "$scratch" || exit 1
 on() { "$cluster/nsexec" "$@"; }
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
-wait_for_end() { for _ in $(seq 900); do [ -n "$(on node1 qstat)" ] || return 0; sleep 0.3; done; echo "FAILED: jobs do not end"; on node1 qstat; cat ./*.out; exit 1; }
+wait_for_end() { await_logs=(./*.out); await "jobs end" eval '[ -z "$(on node1 qstat)" ]'; }
 submit() {  # submit NAME PE LIMIT OPTIONS...: prints the job's number
   local name=$1 pe=$2 limit=$3; shift 3
   { printf '#!/bin/bash\n#$ -N %s -pe %s 2 -l h_rt=%s -notify -cwd -j y -o %s.out\ntrap : USR1 USR2\n' "$name" "$pe" "$limit" "$name"
     printf 'export OMPI_MCA_btl_base_warn_component_unused=0 OMP_WAIT_POLICY=passive\n'
-    printf '%q ' "$program" train "$small" "${quick[@]}" --out "$name" --resume auto "$@"
+    printf '%q ' "$program" train "$small" "${quick[@]}" --out "$scratch/$name" --resume auto "$@"
     printf '; code=$?\ncase $code in 5 | 7 | 9 | 75) exit 99 ;; *) exit $code ;; esac\n'; } >"$name.sh"
   on node1 qsub -terse "$name.sh"
 }
-"$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }
+shared_run whole whole || exit 1
 
 job=$(submit again smp 0:10:00) || exit 1
 await_step again 8 again.out
-pkill -USR1 -o -f -- "--out again --resume" # the parent of the ranks, in the job's process group
+pkill -USR1 -o -f -- "--out $scratch/again --resume" # the parent of the ranks, in the job's process group
 wait_for_end
 check "the run knows its job and the time left" bash -c "grep -q '\"job\":\"$job\"' again/metrics.jsonl && grep -q job_seconds_left again/metrics.jsonl"
 check "exit code 99 started it again, by the same number" grep -q '"event":"restart"' again/metrics.jsonl
 ends_alike "weights after a stop, another start and finish" whole again
 
 submit limit smp 0:01:30 --set train.max_steps=1000000 --set launch.stop_margin_s=60 >limit.id || exit 1
-for _ in $(seq 600); do grep -q '"event":"stop"' limit/metrics.jsonl 2>/dev/null && break; sleep 0.2; done
-check "a job stops itself before h_rt is over" grep -q '"event":"stop".*left of the job' limit/metrics.jsonl
+await "a job stops itself before h_rt is over" has_line limit '"event":"stop".*left of the job'
 on node1 qdel "$(cat limit.id)" >/dev/null
 wait_for_end
 

@@ -9,9 +9,9 @@ PATH=$scratch/bin:$PATH
 cd "$scratch" || exit 1
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
 submit() { "$program" submit --lsf "$small" "${quick[@]}" --ranks-per-node 2 "$@" 2>/dev/null | tee submitted | sed -n 's/^Job <\([0-9]*\)>.*/\1/p'; }
-wait_for_end() { for _ in $(seq 900); do [ ! -e "$LSF_DIR/$1.done" ] || return 0; sleep 0.2; done; echo "FAILED: job $1 does not end"; cat ./*.out; exit 1; }
+wait_for_end() { await_logs=(./*.out); await "job $1 ends" [ -e "$LSF_DIR/$1.done" ]; }
 ends() { cat "$LSF_DIR/$1.ends"; }
-"$program" train "$small" "${quick[@]}" --ranks 2 --out whole >whole.log 2>&1 || { cat whole.log; exit 1; }
+shared_run whole whole || exit 1
 
 job=$(submit --time 2:00:00 --name signaled --out 'a run') || exit 1
 await_step 'a run' 8 ./*.out

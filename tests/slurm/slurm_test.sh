@@ -5,7 +5,7 @@ command -v slurmctld >/dev/null && command -v munged >/dev/null || { echo "skipp
 source tests/lib.sh
 cluster=$source_folder/tests/cluster
 # cred_expire is how long Slurm makes a requeued job wait: two minutes by default.
-SLURM_PORT0=${SLURM_PORT0:-27817} CRED_EXPIRE=5 "$cluster/slurm_up.sh" -d "$scratch/slurm" -n 1 -c 2 -m ports >"$scratch/up" 2>&1 || { cat "$scratch/up"; "$cluster/slurm_down.sh" -d "$scratch/slurm"; echo "skipped: Slurm does not start on this machine"; exit 77; }
+SLURM_PORT0=${SLURM_PORT0:-$(tests/support/free_ports.py 2)} CRED_EXPIRE=5 "$cluster/slurm_up.sh" -d "$scratch/slurm" -n 1 -c 2 -m ports >"$scratch/up" 2>&1 || { cat "$scratch/up"; "$cluster/slurm_down.sh" -d "$scratch/slurm"; echo "skipped: Slurm does not start on this machine"; exit 77; }
 trap '"$cluster/slurm_down.sh" -d "$scratch/slurm"; rm -rf "$scratch"' EXIT
 . "$scratch/slurm/env"
 cd "$scratch" || exit 1

@@ -5,7 +5,7 @@
 source tests/lib.sh
 cluster=$source_folder/tests/cluster
 export NETNS_DIR=$scratch/netns
-SLURM_PORT0=${SLURM_PORT0:-27917} TASK_PLUGIN=task/affinity "$cluster/slurm_up.sh" -d "$scratch/slurm" -n 2 -c 2 -m netns >"$scratch/up" 2>&1
+SLURM_PORT0=${SLURM_PORT0:-$(tests/support/free_ports.py 3)} TASK_PLUGIN=task/affinity "$cluster/slurm_up.sh" -d "$scratch/slurm" -n 2 -c 2 -m netns >"$scratch/up" 2>&1
 up=$?
 trap '"$cluster/slurm_down.sh" -d "$scratch/slurm"; "$cluster/netns_down.sh"; rm -rf "$scratch"' EXIT
 [ "$up" = 0 ] || { cat "$scratch/up"; echo "skipped: no Slurm of two hosts (iproute2, root and two cores are needed)"; exit 77; }

@@ -3,7 +3,7 @@
 # makes progress; one that makes none is named. Reads are slowed by a preloaded library; the slow ones wait beside each other.
 source tests/lib.sh
 command -v cc >/dev/null || { echo "skipped: no C compiler"; exit 77; }
-deadline_s=6  # far more than a read takes, so that a busy machine makes no hang
+deadline_s=15  # far more than a start or a read takes on a busy machine, which would be named as a hang
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=2 --set "launch.timeout_s=$deadline_s" --ranks 2)
 declare -A job
 slow() {  # slow MS FILES NAME COMMAND...: goes on beside the others; its output is in NAME.log
@@ -23,21 +23,23 @@ head -c 26000000 /dev/zero >"$scratch/zeros.bin"
 tar rf "$scratch/tar/images.tar" -C "$scratch" zeros.bin
 cp -r "$scratch/tar" "$scratch/tar2"
 
-slow 1700 images.tar staged train "$small" "${quick[@]}" --set data.images=["$scratch/tar"] --set data.stage="$scratch/node" --set data.workers=8
+slow 4200 /tar/images.tar staged train "$small" "${quick[@]}" --set data.images=["$scratch/tar"] --set data.stage="$scratch/node" --set data.workers=8
 # Rank 1 is done long before rank 0.
-SLOW_RANK=0 slow 100 .png x.pack pack "$small" --set "launch.timeout_s=$deadline_s" --ranks 2 --threads 1
+SLOW_RANK=0 slow 220 .png x.pack pack "$small" --set "launch.timeout_s=$deadline_s" --ranks 2 --threads 1
 # Before the first step: one rank's images of the validation split come slowly, and a stop is not kept waiting for them.
 look=(--set eval.splits=[] --set data.val_fraction=0.6 --set train.max_seconds=0.001)
-SLOW_RANK=1 slow 250 .png looked train "$small" "${look[@]}" --set "launch.timeout_s=$deadline_s" --ranks 2
-slow 60000 images.tar stuck train "$small" "${quick[@]}" --set data.images=["$scratch/tar2"]
-slow 400 .png stopped-USR1 train "$small" "${look[@]}" --ranks 2
-slow 400 .png stopped-STOP train "$small" "${look[@]}"
+SLOW_RANK=1 slow 450 .png looked train "$small" "${look[@]}" --set "launch.timeout_s=$deadline_s" --ranks 2
+slow 60000 /tar2/images.tar stuck train "$small" "${quick[@]}" --set data.images=["$scratch/tar2"]
 
-for request in USR1 STOP; do
+# shellcheck disable=SC2046 # processes
+reads_images() { find $(pgrep -f -- "--out $1( |\$)" | sed 's|.*|/proc/&/fd|') -lname '*.png' | grep -q .; }
+for asked in "USR1 2" "STOP 1"; do
+  read -r request ranks <<<"$asked"
   run=$scratch/stopped-$request
-  await "images are looked at" [ -e "$run/log/rank-000.txt" ]
-  if [ $request = USR1 ]; then kill -USR1 "${job[stopped-USR1]}"; else touch "$run/STOP"; fi
-  ended stopped-$request 75 "$request while images are looked at ends with 75"
+  slow 1000 .png "stopped-$request" train "$small" "${look[@]}" --ranks "$ranks"
+  await "images are looked at" reads_images "$run"
+  if [ "$request" = USR1 ]; then kill -USR1 "${job[stopped-USR1]}"; else touch "$run/STOP"; fi
+  ended "stopped-$request" 75 "$request while images are looked at ends with 75"
   check "and says so" grep -q "before the first step: nothing was trained" "$run.log"
   check "and leaves no run behind" [ ! -e "$run/config.yaml" ]
 done

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # What a run leaves about itself, and what a resume makes of it.
 source tests/lib.sh
+fork_starts
 tiny=(--set train.max_steps=4 --set train.batch=16 --set data.val_fraction=0.3 --set eval.splits=[test] --set eval.batch=32 --set train.schedule=cosine)
 run=$scratch/run
-train() { "$program" train "$small" "${tiny[@]}" --out "$run" "$@" 2>"$scratch/log"; }
+train() { "$forked" train "$small" "${tiny[@]}" --out "$run" "$@" 2>"$scratch/log"; }
 says() { grep -qF -- "$1" "$scratch/log"; }
-status() { "$program" status "$run" 2>&1; }
+status() { "$forked" status "$run" 2>&1; }
 events() { grep -c "\"event\":\"$1\"" "$run/metrics.jsonl"; }
 
 # Found before anything is trained, and the folder stays free.

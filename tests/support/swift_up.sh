@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A real S3 server: OpenStack Swift with its s3api, one device, on the loopback, SigV4 checked, buckets by path.
-#   swift_up.sh FOLDER PORT   prints the endpoint; exit code 77 where it is not installed or this is not root
+#   swift_up.sh FOLDER PORT   prints the endpoint; PORT 0 is any that is free; exit code 77 where it is not installed or this is
+#   not root
 #   swift_up.sh --proxy FOLDER   its front end alone, once more
 # Needs Debian's swift-proxy swift-account swift-container swift-object memcached (scripts/setup --cluster-tests), and
 # root, as its files belong to user swift. Keys: test:tester / testing (all rights), test:reader / readonly (none).
@@ -25,6 +26,7 @@ for name in swift-{proxy,account,container,object}-server swift-ring-builder mem
   command -v "$name" >/dev/null || { echo "skipped: no $name (scripts/setup --cluster-tests)" >&2; exit 77; }
 done
 [ "$(id -u)" = 0 ] || { echo "skipped: Swift's files belong to user swift, which takes root" >&2; exit 77; }
+[ "$port" != 0 ] || port=$("$(dirname "$0")/free_ports.py" 5)
 mkdir -p "$at"/{conf,cache,log,srv/node/d1}
 echo "$port" >"$at/port"
 common="swift_dir = $at/conf

@@ -6,23 +6,30 @@ source tests/lib.sh
 swift=$scratch/swift
 chmod 755 "$scratch"
 mkdir "$swift"
-trap 'tests/support/swift_down.sh "$swift"; rm -rf "$scratch"' EXIT
-endpoint=$(tests/support/swift_up.sh "$swift" "${SWIFT_PORT:-18380}") || exit $?
+at_end() { "$source_folder/tests/support/swift_down.sh" "$swift"; }
+endpoint=$(tests/support/swift_up.sh "$swift" "${SWIFT_PORT:-0}") || exit $?
 xray=${CHEXNET_XRAY_DIR:-../shared/xray}/nih352
 [ -d "$xray" ] || { echo "no real X-rays (set CHEXNET_XRAY_DIR): phantoms instead"; xray=$phantom; }
 export AWS_ENDPOINT_URL=$endpoint AWS_ACCESS_KEY_ID=test:tester AWS_SECRET_ACCESS_KEY=testing
 # Files go there and come back by Swift's own interface: nothing of ours takes part.
 token=$(curl -si -H 'X-Auth-User: test:tester' -H 'X-Auth-Key: testing' "$endpoint/auth/v1.0" | tr -d '\r' |
   sed -n 's/^X-Auth-Token: //p')
-swift_curl() { curl -sf -H "X-Auth-Token: $token" "$@"; }
+# On a busy machine Swift may say 401, for a moment, when its cache of tokens is late: that alone is asked again.
+swift_curl() {
+  local code
+  for _ in $(seq 8); do
+    : >"$scratch/answer"
+    code=$(curl -s -o "$scratch/answer" -w '%{http_code}' -H "X-Auth-Token: $token" "$@")
+    [ "$code" = 401 ] || break
+    sleep 5
+  done
+  [[ $code == 2* ]] && cat "$scratch/answer"
+}
 there=$endpoint/v1/AUTH_test
 put() { swift_curl -T "$1" "$there/$2" >/dev/null; }       # put FILE OBJECT
-# get OBJECT FILE. On a busy machine Swift may say 401, for a moment, when its cache of tokens is late.
-get() { swift_curl -S --retry 8 --retry-delay 5 --retry-all-errors -o "$2" "$there/$1"; }
+get() { swift_curl "$there/$1" >"$2"; }                     # get OBJECT FILE
 names() { swift_curl "$there/$1?prefix=${2:-}"; }           # names BUCKET [PREFIX]
-for bucket in xrays results runs; do  # its parts start one after the other
-  for _ in $(seq 30); do swift_curl -X PUT "$there/$bucket" && break; sleep 0.5; done
-done
+for bucket in xrays results runs; do await "Swift makes a bucket: its parts start one after the other" swift_curl -X PUT "$there/$bucket"; done
 machine() { mkdir -p "$scratch/$1"; export TMPDIR=$scratch/$1; }  # machine NAME: another local disk
 machine first
 
@@ -89,9 +96,12 @@ start() {
   "$program" train "$small" "${quick[@]}" --out "$@" >"$scratch/log" 2>&1 || { tail "$scratch/log"; return 1; }
 }
 last() { swift_curl "$there/runs/$1/checkpoints/last"; }
-start_in() { exec "$program" train "$small" "${quick[@]}" --out "$@"; }  # in the background: the process itself
+start_in() { exec "${slow[@]}" "$program" train "$small" "${quick[@]}" --out "$@"; }  # in the background: the process itself
+# Images come slowly, so that it is there when it is looked for.
+slow_images 300 "$scratch/slowly"
+touch "$scratch/slowly"
 start_in "$place" 2>"$scratch/killed.log" & run=$!
-for _ in $(seq 1800); do [[ $(last killed/one) < step-00000006 ]] || break; kill -0 $run || break; sleep 0.05; done
+await "a checkpoint is there" eval '[ "$(last killed/one)" ] && [[ ! $(last killed/one) < step-00000006 ]]'
 kill -9 $run; wait $run 2>/dev/null
 check "it was killed with a checkpoint there" test -n "$(last killed/one)"
 check "and was not at its end" test "$(last killed/one)" != step-00000024
@@ -132,7 +142,7 @@ refused 2 "was not written by this command" predict "$place" "$image" --out s3:/
 
 # ---- one run at a time
 start_in s3://runs/held --set train.max_steps=100000 2>"$scratch/held.log" & run=$!
-for _ in $(seq 1200); do [ -z "$(last held)" ] || break; kill -0 $run || break; sleep 0.1; done
+await "a checkpoint is there" eval '[ "$(last held)" ]'
 machine third
 refused 4 "in use by process $run on" train "$small" "${quick[@]}" --out s3://runs/held --resume auto
 kill -INT $run; wait $run
@@ -182,8 +192,9 @@ check "and it is that run" cmp "$scratch/model" "$(weights "$scratch/whole")"
 # The server dies while the run goes on, and for good.
 machine down
 start_in s3://runs/down --set data.s3.attempts=2 --set data.s3.timeout_s=2 2>"$scratch/down.log" & run=$!
-for _ in $(seq 1800); do [ -z "$(last down)" ] || break; kill -0 $run || break; sleep 0.05; done
+await "a checkpoint is there" eval '[ "$(last down)" ]'
 kill -KILL -- "-$(cat "$swift/proxy.pid")"
+rm "$scratch/slowly"
 wait $run; check "a server that died: exit 4" test $? = 4
 here=$TMPDIR/chexnet-runs-$(id -u)/runs+down
 check "the place of the local copy is said" grep -q "it is whole in $here" "$scratch/down.log"

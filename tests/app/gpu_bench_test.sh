@@ -42,14 +42,15 @@ rc=0; CHEXNET_PROGRAM=$scratch/fails scripts/bench/gpu --device cpu --quick --no
 check "a program that cannot compute is a failure ($rc)" test "$rc" = 1
 check "which the table names" grep -q "^MISSED  *the program computes steps and trains (2)" "$scratch/table"
 # What would share a GPU with all that is timed after it.
-python3 - <<'PYTHON'
-import importlib.machinery, importlib.util
+long=12345.$$  # a sleep of nobody else
+python3 - "$long" <<'PYTHON'
+import importlib.machinery, importlib.util, sys
 loader = importlib.machinery.SourceFileLoader('bench_gpu', 'scripts/bench/gpu')
 bench = importlib.util.module_from_spec(importlib.util.spec_from_loader('bench_gpu', loader))
 loader.exec_module(bench)
-assert bench.run(['bash', '-c', 'sleep 1234.5 & wait'], 1) == (-1, '', 'no end within 1 s')
+assert bench.run(['bash', '-c', f'sleep {sys.argv[1]} & wait'], 1) == (-1, '', 'no end within 1 s')
 PYTHON
 check "a command without an end is given up" test $? = 0
-check "a process that a hung command started is gone" eval '! pgrep -fx "sleep 1234.5"'
+check "a process that a hung command started is gone" eval '! pgrep -fx "sleep $long"'
 [ "$failures" = 0 ] || tail -n 20 "$scratch/log"
 finish

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # A rank that stops at a random step is named, the ranks start again by themselves, and the run ends with the weights of an
-# undisturbed one: CHEXNET_STOPS times (default 1). How soon it is named is a matter of tests/watch, whose time is simulated; here it
-# is printed.
+# undisturbed one: CHEXNET_STOPS times (default 1), with CHEXNET_DEADLINE_S (default 10). How soon it is named is a matter of
+# tests/watch, whose time is simulated; here it is printed.
 source tests/lib.sh
 stops=${CHEXNET_STOPS:-1}
-quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set launch.timeout_s=5 --ranks 2)
+quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set "launch.timeout_s=${CHEXNET_DEADLINE_S:-10}" --ranks 2)
 shared_run whole "$scratch/whole" || exit 1
 # Images come slowly until a rank stands still (only the first epoch, of twelve steps, reads any), so that the run is there when it is
 # looked for.

@@ -53,7 +53,8 @@ Change change_of(const PlannedPhantom& phantom, const PhantomBox& box) {
 
 }  // namespace
 
-TEST_CASE("a phantom's box holds what is drawn of its finding") {
+TEST_CASE("a phantom's box holds what is drawn of its finding",
+          "[arithmetic]") {
   std::array<double, kPhantomFindings> share{};
   std::array<int, kPhantomFindings> boxes{};
   for (uint32_t patient = 1; patient <= kPersons; ++patient) {

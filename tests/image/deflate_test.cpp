@@ -114,7 +114,7 @@ TEST_CASE("deflate: random codes of every shape give zlib's bytes") {
   for (int i = 0; i < 4; ++i) check_whole(made_stream(random, 90000, 40000));
 }
 
-TEST_CASE("deflate: mutated streams end as zlib says") {
+TEST_CASE("deflate: mutated streams end as zlib says", "[arithmetic]") {
   Random random(3, Purpose::kTest, 2);
   std::array<long, 4> seen{};
   ByteVector good;

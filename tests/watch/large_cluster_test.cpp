@@ -125,7 +125,7 @@ TEST_CASE("a dead host among a thousand is named, and it alone",
                  {"seconds_to_verdict", seconds}});
 }
 
-TEST_CASE("what is left out of a simulation changes nothing") {
+TEST_CASE("what is left out of a simulation changes nothing", "[arithmetic]") {
   constexpr int kHosts = 12;
   constexpr double kSilence_s = 5, kUnplayed_s = 1.5, kEnd_s = 150;
   const Weather rough{
@@ -151,7 +151,8 @@ TEST_CASE("what is left out of a simulation changes nothing") {
   CHECK(went_on > 0);
 }
 
-TEST_CASE("who is called dead in hours of a thousand hosts was silent") {
+TEST_CASE("who is called dead in hours of a thousand hosts was silent",
+          "[arithmetic]") {
   constexpr int kHosts = 1024;
   constexpr double kSilence_s = 60, kUnplayed_s = 30, kRun_s = 3600;
   // It takes three that follow each other to be silent for so long.

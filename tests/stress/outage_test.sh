@@ -45,10 +45,10 @@ check "the pack goes on from where it was" python3 -c 'import json, sys; r = jso
 
 # A folder that goes away while training, for ever and for a while.
 long=(--set train.max_steps=100000 --set eval.splits=[] --set data.val_fraction=0 --set data.corrupt=skip)
-wait_for() { for _ in $(seq 600); do grep -qs "$1" "$2" && return 0; sleep 0.05; done; return 1; }  # wait_for TEXT FILE
 cp -r "$phantom/images" "$scratch/pictures"
-"$program" train "$small" "${long[@]}" --out "$scratch/gone" --set data.images=["$scratch/pictures"] --set data.retry_s=0.5 2>"$scratch/err.txt" & pid=$!
-wait_for '"step":2' "$scratch/gone/metrics.jsonl"; mv "$scratch/pictures" "$scratch/elsewhere"
+slow_images 200  # the first epoch alone reads them
+"${slow[@]}" "$program" train "$small" "${long[@]}" --out "$scratch/gone" --set data.images=["$scratch/pictures"] --set data.retry_s=0.5 2>"$scratch/err.txt" & pid=$!
+await_step "$scratch/gone" 2 "$scratch/err.txt"; mv "$scratch/pictures" "$scratch/elsewhere"
 wait $pid; rc=$?
 [ $rc = 9 ] || fail "a folder that is gone is exit 9, not $rc"
 says "was there when the run began, and is gone"
@@ -74,7 +74,7 @@ same "gone between two starts" "$scratch/resumed"
 # A pack that is cut off while it is mapped.
 cp "$scratch/late.pack" "$scratch/cut.pack"
 "$program" train "$small" "${long[@]}" --out "$scratch/cut" --set data.images=["$scratch/cut.pack"] 2>"$scratch/err.txt" & pid=$!
-wait_for '"step":2' "$scratch/cut/metrics.jsonl"; truncate -s 4096 "$scratch/cut.pack"
+await_step "$scratch/cut" 2 "$scratch/err.txt"; truncate -s 4096 "$scratch/cut.pack"
 wait $pid; rc=$?
 [ $rc = 9 ] || fail "a pack that is cut off is exit 9, not $rc"
 says "[pack] $scratch/cut.pack: was cut off while it was in use"

@@ -3,8 +3,7 @@
 # ids and names go into each command, and everything that it writes or says is searched for them, unpacked and in all
 # usual spellings. A process has in its environment what it needs and no more; a core file is its owner's alone.
 source tests/lib.sh
-trap '[ -z "$server" ] || kill $server 2>/dev/null; rm -rf "$scratch"' EXIT
-server=''
+checks=$source_folder/tests/stress/secrets_checks.py
 given=$scratch/given work=$scratch/work  # what went in; what came out, which is searched
 mkdir -p "$given/buckets/xrays" "$given/dicom" "$work/tmp" "$work/said" "$work/home" "$work/crash"
 cp -r "$phantom/images" "$given/buckets/xrays/images"
@@ -15,42 +14,10 @@ shared_before=$(ls -A /dev/shm)
 
 # A site's own table, whose ids are record numbers; DICOM files with names; a key of pseudonyms; a list of all.
 umask 077
-python3 - "$phantom" "$given" <<'PY'
-import csv, os, struct, sys
-phantom, given = sys.argv[1:]
-rows = list(csv.DictReader(open(phantom + '/Data_Entry_2017.csv')))
-ids = {row['Patient ID']: f'mrnQZ{int(row["Patient ID"]):06d}' for row in rows}
-with open(given + '/table.csv', 'w') as table:
-    table.write('image,who,Effusion\n')
-    for row in rows:
-        table.write(f"{row['Image Index']},{ids[row['Patient ID']]},{int('Effusion' in row['Finding Labels'])}\n")
-def element(group, number, vr, value):
-    value += (b'\0' if vr in ('UI', 'OB') else b' ') * (len(value) % 2)
-    size = b'\0\0' + struct.pack('<I', len(value)) if vr == 'OB' else struct.pack('<H', len(value))
-    return struct.pack('<HH', group, number) + vr.encode() + size + value
-us = lambda group, number, n: element(group, number, 'US', struct.pack('<H', n))
-for i in range(40):
-    meta = element(2, 2, 'UI', b'1.2.840.10008.5.1.4.1.1.1') + element(2, 3, 'UI', b'1.2.3.%d' % i) + \
-        element(2, 0x10, 'UI', b'1.2.840.10008.1.2.1')
-    data = element(8, 0x16, 'UI', b'1.2.840.10008.5.1.4.1.1.1') + element(8, 0x18, 'UI', b'1.2.3.%d' % i) + \
-        element(8, 0x60, 'CS', b'DX') + element(0x10, 0x10, 'PN', b'Canaryname^Zoe') + \
-        element(0x10, 0x20, 'LO', b'mrnQZ900001') + us(0x28, 2, 1) + element(0x28, 4, 'CS', b'MONOCHROME2') + \
-        us(0x28, 0x10, 64) + us(0x28, 0x11, 64) + us(0x28, 0x100, 8) + us(0x28, 0x101, 8) + us(0x28, 0x102, 7) + \
-        us(0x28, 0x103, 0) + element(0x7fe0, 0x10, 'OB', bytes((x * y) % 256 for y in range(64) for x in range(64)))
-    with open(f'{given}/dicom/{i:02d}.dcm', 'wb') as file:
-        file.write(b'\0' * 128 + b'DICM' + element(2, 0, 'UL', struct.pack('<I', len(meta)))[:8] +
-                   struct.pack('<I', len(meta)) + meta + data)
-key = bytes((i * 37 + 11) % 256 for i in range(32))
-open(given + '/privacy.key', 'wb').write(key)
-names = ('AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN')
-secrets = {name: os.environ[name].encode() for name in names}
-secrets |= {'key_of_pseudonyms': key, 'name_of_DICOM': b'Canaryname', 'patient_ids': b'mrnQZ'}
-with open(given + '/secrets', 'w') as out:
-    out.writelines(f'{name}\t{text.hex()}\n' for name, text in secrets.items())
-PY
+python3 "$checks" make_secrets "$phantom" "$given"
 python3 tests/support/s3_server.py "$given/buckets" --port-file "$given/port" \
   --key "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" 2>/dev/null & server=$!
-for _ in $(seq 100); do [ -e "$given/port" ] && break; sleep 0.05; done
+await "the store" test -s "$given/port"
 cat >"$work/site.yaml" <<YAML
 data:
   manifest: {format: csv, path: [$given/table.csv], columns: {image: image, patient: who, findings: [Effusion]}}
@@ -118,38 +85,12 @@ fi
 
 # Workers that read DICOM files need no key of an object store, and leave no core file.
 if [ -x "$CHEXNET_BUILD/chexnet-dicom" ]; then
-  (ulimit -c unlimited; cd "$work" && python3 - "$CHEXNET_BUILD/chexnet-dicom" "$given" <<'PY'
-import contextlib, os, signal, subprocess, sys
-program, given = sys.argv[1:]
-command = [program, given + '/dicom', '--out', 'set', '--key-file', given + '/privacy.key',
-           '--map-file', given + '/map.csv']
-with open('said/dicom', 'w') as said:
-    converter = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
-def workers():
-    return open(f'/proc/{converter.pid}/task/{converter.pid}/children').read().split()
-def environment(process):
-    try:
-        with open(f'/proc/{process}/environ', 'rb') as file:
-            return file.read()
-    except OSError:  # it has ended
-        return b''
-found = []
-while converter.poll() is None and len(found) < 2:
-    found = [text for text in map(environment, [converter.pid, *workers()]) if b'HOME=' in text]
-for worker in workers():
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(int(worker), signal.SIGABRT)
-converter.wait()
-if len(found) < 2:
-    sys.exit('no environment of a worker was seen')
-sys.exit('the keys are there' if any(b'canary' in text or b'CANARY' in text for text in found) else 0)
-PY
-  ); rc=$?
+  (ulimit -c unlimited; cd "$work" && python3 "$checks" look_at_workers "$CHEXNET_BUILD/chexnet-dicom" "$given"); rc=$?
   check "chexnet-dicom and its workers have no keys in their environment" [ $rc = 0 ]
   check "a worker leaves no core file" [ -z "$(find "$work" -name 'core*' -type f)" ]
 fi
 
-kill $server; server=''
+kill $server
 for name in $(comm -13 <(sort <<<"$shared_before") <(ls -A /dev/shm | sort)); do
   cp -r "/dev/shm/$name" "$work/said/" 2>/dev/null  # of another program's, it may be gone
 done

@@ -212,7 +212,7 @@ shows('coded', x00082218=region('51185008', 'Brustkorb')); shows('named', x00082
 shows('capture', 'OT', 'CHEST', x00080016=capture); shows('digitized', 'SC'); shows('no_modality', '')
 shows('no_ct', 'CT', 'CHEST'); shows('no_class', '', x00080016=ct); shows('no_breast', 'MG'); shows('no_other', 'OT'); shows('no_captured_ct', 'CT', x00080016=capture)
 shows('no_fluoroscopy', 'RF', 'CHEST')
-shows('no_tibia', 'CR', 'EXTREMITY'); shows('no_abdomen', part='ABDOMEN'); shows('no_spine', part='THORAXSPINE'); shows('no_coded_hand', x00082218=region('85562004', 'Hand'))
+shows('no_tibia', 'CR', 'EXTREMITY'); shows('no_abdomen', part='CHESTABDOMEN'); shows('no_spine', part='THORAXSPINE'); shows('no_coded_hand', x00082218=region('85562004', 'Hand'))
 PY
 python3 make.py
 "$converter" parts --out parts.out --ids keep --outcomes-file parts.csv --json >json 2>err

@@ -106,10 +106,10 @@ left 137 "kill -9 of the parent"
 
 # A rank that stops answering: the others name it after the deadline, nothing hangs, nothing is left
 run=$scratch/hang
-goes_on 4 "${by_itself[@]}" --set launch.timeout_s=10
+goes_on 4 "${by_itself[@]}" --set launch.timeout_s=20
 kill -STOP "$(rank_processes "$run" 1)"
 left 7 "a stopped rank"
-check "the message names the rank that stopped" grep -q "Rank 1 on .* stopped answering 10" "$log"
+check "the message names the rank that stopped" grep -q "Rank 1 on .* stopped answering 20" "$log"
 
 # STOP file, then 1 -> 2 -> 1 ranks: the stream goes on where it was
 run=$scratch/ranks

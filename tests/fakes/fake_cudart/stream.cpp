@@ -36,6 +36,7 @@ struct State {
   std::vector<SharedStream> streams;   // but the default ones
   std::vector<cudaStream_t> defaults;  // [device]
   std::deque<Fence> fences;
+  std::vector<cudaStream_t> ended;
 };
 State& state() {
   static auto* const state = new State;
@@ -147,8 +148,7 @@ void Fence::put_on(cudaStream_t stream) {
   pieces_.store(stream->push([this] { signal(); }), std::memory_order_relaxed);
 }
 
-// A stream ends when it has done all, so one that is still to come to a fence
-// is there.
+// The stream may end meanwhile; it stays in memory.
 void Fence::want() const {
   cudaStream_t stream = stream_.load(std::memory_order_relaxed);
   if (stream != nullptr && !is_done())
@@ -280,8 +280,10 @@ void CUstream_st::run(unsigned seed) {
     done_.store(done + 1, std::memory_order_release);
   }
   delete present_;
-  { const std::lock_guard lock(producers_); }  // who pushed the end has left
-  delete this;
+  // Fences still name it.
+  fake_cuda::State& s = fake_cuda::state();
+  const std::lock_guard lock(s.mutex);
+  s.ended.push_back(this);
 }
 
 extern "C" {

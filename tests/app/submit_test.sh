@@ -139,7 +139,7 @@ one, sixteen = (r['images_per_s'] for r in json.load(open('$scratch/plan.json'))
 assert abs(one / 185.12 - 1) < 0.05 and abs(sixteen / 1912.82 - 1) < 0.05"
 echo 'gpus: 4' >"$scratch/cluster.yaml"
 refused 2 "unknown key 'gpus'" plan "$scratch/cluster.yaml"
-echo '{"images_per_s": 10, "batch": 4, "ranks": 2}' >"$scratch/bench.json"
+echo '{"images_per_s": 10, "batch": 4, "ranks": 2, "model": "densenet121"}' >"$scratch/bench.json"
 refused 2 "no measurement of one rank" plan configs/clusters/dell_article_2019.yaml --bench "$scratch/bench.json"
 
 cmake --install "$CHEXNET_BUILD" --prefix "$scratch/installed" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }

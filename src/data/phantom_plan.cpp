@@ -16,11 +16,11 @@ constexpr double kChronic = 0.8;
 
 int random_side(Random& random) { return random.chance(0.5) ? 1 : -1; }
 
-struct Range {
+struct Bounds {
   double low, high;
 };
 
-Spot draw_spot(Random& random, const Anatomy& a, Range v, Range radius) {
+Spot draw_spot(Random& random, const Anatomy& a, Bounds v, Bounds radius) {
   Spot spot;
   spot.side = random_side(random);
   spot.radius = random.uniform(radius.low, radius.high);

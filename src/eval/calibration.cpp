@@ -11,22 +11,21 @@
 namespace chexnet {
 namespace {
 
-using Case = LabeledProbability;
-
 // What a positive and a negative count as in a fit.
 struct Targets {
   double positive, negative;
 };
 
 struct CasesToFit {
-  std::vector<Case> cases;  // empty where nothing can be fitted
+  std::vector<LabeledProbability> cases;  // empty where nothing can be fitted
   Targets targets;
 };
 
 CasesToFit cases_to_fit(std::span<const double> probabilities,
                         std::span<const float> labels) {
   auto cases = labeled_probabilities(probabilities, labels);
-  const auto positives = std::ranges::count(cases, true, &Case::positive);
+  const auto positives =
+      std::ranges::count(cases, true, &LabeledProbability::positive);
   const auto negatives = std::ssize(cases) - positives;
   if (positives == 0 || negatives == 0) return {};
   return {
@@ -67,7 +66,8 @@ std::optional<TemperatureScaling> fit_temperature(
   const auto [cases, targets] = cases_to_fit(probabilities, labels);
   if (cases.empty()) return std::nullopt;
   std::vector<double> logits;
-  for (const Case& c : cases) logits.push_back(logit(c.probability));
+  for (const LabeledProbability& c : cases)
+    logits.push_back(logit(c.probability));
   const auto too_steep = [&, &cases = cases, &targets = targets](double slope) {
     double derivative = 0;
     for (size_t i = 0; i < cases.size(); ++i) {
@@ -101,7 +101,7 @@ std::optional<IsotonicMap> fit_isotonic(std::span<const double> probabilities,
                                         std::span<const float> labels) {
   auto [cases, targets] = cases_to_fit(probabilities, labels);
   if (cases.empty()) return std::nullopt;
-  std::ranges::sort(cases, {}, &Case::probability);
+  std::ranges::sort(cases, {}, &LabeledProbability::probability);
   std::vector<Block> blocks;
   for (size_t first = 0; first < cases.size();) {
     Block block{cases[first].probability, cases[first].probability, 0, 0};

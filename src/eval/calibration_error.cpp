@@ -10,14 +10,12 @@
 namespace chexnet {
 namespace {
 
-using Case = LabeledProbability;
-
 // [bins + 1]. The shares are rounded as numpy.linspace and numpy.percentile
 // round them: a bit decides where a case on an edge belongs.
-std::vector<double> edges_of(const std::vector<Case>& cases, Binning binning,
-                             size_t bins) {
+std::vector<double> edges_of(const std::vector<LabeledProbability>& cases,
+                             Binning binning, size_t bins) {
   std::vector<double> sorted;
-  for (const Case& c : cases) sorted.push_back(c.probability);
+  for (const LabeledProbability& c : cases) sorted.push_back(c.probability);
   std::ranges::sort(sorted);
   std::vector<double> edges;
   for (size_t b = 0; b <= bins; ++b) {
@@ -37,7 +35,7 @@ std::optional<double> brier_score(std::span<const double> probabilities,
   const auto cases = labeled_probabilities(probabilities, labels);
   if (cases.empty()) return std::nullopt;
   double sum = 0;
-  for (const Case& c : cases) {
+  for (const LabeledProbability& c : cases) {
     const double error = c.probability - (c.positive ? 1 : 0);
     sum += error * error;
   }
@@ -56,7 +54,7 @@ std::vector<ReliabilityBin> reliability_bins(
     result[b].low = edges[b];
     result[b].high = edges[b + 1];
   }
-  for (const Case& c : cases) {
+  for (const LabeledProbability& c : cases) {
     // The number of inner edges below the probability.
     const auto inner =
         std::lower_bound(edges.begin() + 1, edges.end() - 1, c.probability);

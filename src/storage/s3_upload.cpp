@@ -29,17 +29,17 @@ constexpr uint64_t kMostParts = 10'000;  // S3 takes no more
 
 using Bytes = std::vector<std::byte>;
 
-class OpenFile {
+class UploadedFile {
  public:
-  explicit OpenFile(const std::filesystem::path& path)
+  explicit UploadedFile(const std::filesystem::path& path)
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (fd_ < 0) throw_unreadable("s3", path.string(), errno);
     const off_t end = ::lseek(fd_, 0, SEEK_END);
     size_ = end < 0 ? 0 : static_cast<uint64_t>(end);
   }
-  ~OpenFile() { ::close(fd_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
+  ~UploadedFile() { ::close(fd_); }
+  UploadedFile(const UploadedFile&) = delete;
+  UploadedFile& operator=(const UploadedFile&) = delete;
   uint64_t size() const { return size_; }
   Bytes read(uint64_t offset, uint64_t count) const {
     Bytes bytes(count);
@@ -154,7 +154,7 @@ S3Call put_call(const std::string& path, std::span<const std::byte> bytes,
 void upload_file(S3Client& client, const std::string& path,
                  const std::filesystem::path& file, uint64_t part_bytes,
                  const std::stop_token& stop) {
-  const OpenFile source(file);
+  const UploadedFile source(file);
   const uint64_t size = source.size();
   Bytes body;
   if (size <= part_bytes) {

@@ -24,8 +24,8 @@ root=(); [ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
 slow=()  # the beginning of commands whose images come slowly: slow_images
 mpi() { local n=$1; shift; "${slow[@]}" mpirun --map-by socket --oversubscribe "${root[@]}" -np "$n" "$program" "$@"; }
 
-# What tests share is made once for a program, known by its size and time, and for this text; what was made for others is removed after an hour.
-shared=$CHEXNET_BUILD/shared-by-tests/${program##*/}-$(stat -Lc %s-%Y "$program" 2>/dev/null)
+# What tests share is made once for a program, known by its and its plug-ins' size and time, and for this text; what was made for others is removed after an hour.
+shared=$CHEXNET_BUILD/shared-by-tests/${program##*/}-$(stat -Lc %s-%Y "$program" "${program%/*}"/libchexnet_*.so 2>/dev/null | cksum | tr ' ' -)
 shared+=-$(cat "${BASH_SOURCE[0]}" "${BASH_SOURCE[0]%lib.sh}support/forked_starts.c" 2>/dev/null | cksum | cut -d ' ' -f 1)
 mkdir -p "${shared%/*}"
 ! mkdir "$shared" 2>/dev/null || find "${shared%/*}" -maxdepth 1 -path "${shared%-*-*-*}-[0-9]*" -mmin +60 -exec rm -rf {} +

@@ -1,13 +1,14 @@
 // Many starts of a program that takes most of a start to load its libraries: it
 // is loaded once, and each start is a fork of it just before main(), without
 // exec.
-//   LD_PRELOAD=forked_starts.so PROGRAM SOCKET   loads PROGRAM and waits for
-//   starts; ends with the process that began it forked_starts SOCKET PROGRAM
-//   ARGUMENTS...    is one: with the open files, folder, environment, umask and
-//   limits of this
-//                                                process, and it ends as the
-//                                                program does. Signals are not
-//                                                passed on.
+//
+// LD_PRELOAD=forked_starts.so PROGRAM SOCKET loads PROGRAM and waits for
+// starts; it ends with the process that began it.
+//
+// forked_starts SOCKET PROGRAM ARGUMENTS... is one: with the open files,
+// folder, environment, umask and limits of this process, and it ends as the
+// program does. Signals are not passed on.
+//
 // What libraries read from the environment as they are loaded cannot be changed
 // any more: with LD_PRELOAD or OMP_NUM_THREADS the program is started anew, and
 // so it is where nobody waits at SOCKET.

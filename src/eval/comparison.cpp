@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <numeric>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -159,20 +158,11 @@ struct SeededDifference {
   std::vector<double> by_seed, resampled;
 };
 
-double mean_of_values(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) /
-         static_cast<double>(values.size());
-}
-
 double resampled_variance(std::span<const double> resamples) {
   std::vector<double> defined;
   std::ranges::copy_if(resamples, std::back_inserter(defined),
                        [](double v) { return !std::isnan(v); });
-  if (defined.size() < 2) return 0;
-  const double mean = mean_of_values(defined);
-  double squares = 0;
-  for (const double v : defined) squares += (v - mean) * (v - mean);
-  return squares / static_cast<double>(defined.size() - 1);
+  return moments_of(defined).variance;
 }
 
 // The mean of equally long columns.
@@ -222,7 +212,7 @@ SeededDifference mean_difference(const std::vector<SeededDifference>& all,
 
 void add_difference(const SeededDifference& found, RecipeDifference& into) {
   if (found.by_seed.empty()) return;
-  into.value = mean_of_values(found.by_seed);
+  into.value = moments_of(found.by_seed).mean;
   if (found.by_seed.size() >= kLeastSeeds)
     into.interval =
         interval_over_seeds(found.by_seed, resampled_variance(found.resampled));

@@ -10,6 +10,18 @@
 
 namespace chexnet {
 
+SampleMoments moments_of(std::span<const double> values) {
+  SampleMoments moments;
+  if (values.empty()) return moments;
+  const auto count = static_cast<double>(values.size());
+  moments.mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double v : values)
+    squares += (v - moments.mean) * (v - moments.mean);
+  if (values.size() > 1) moments.variance = squares / (count - 1);
+  return moments;
+}
+
 // Simpson's rule on the density, from 0 to where it holds 47.5 %.
 double student_95(double degrees_of_freedom) {
   const double df = degrees_of_freedom;
@@ -36,11 +48,8 @@ Interval interval_over_seeds(std::span<const double> by_seed,
                              double patient_variance) {
   assert(by_seed.size() >= kLeastSeeds);
   const auto seeds = static_cast<double>(by_seed.size());
-  const double mean =
-      std::accumulate(by_seed.begin(), by_seed.end(), 0.0) / seeds;
-  double squares = 0;
-  for (const double d : by_seed) squares += (d - mean) * (d - mean);
-  const double of_seeds = squares / (seeds - 1) / seeds;
+  const auto [mean, variance_of_one] = moments_of(by_seed);
+  const double of_seeds = variance_of_one / seeds;
   const double variance = of_seeds + patient_variance;
   if (variance == 0) return {mean, mean};
   // Infinite where seeds do not differ.

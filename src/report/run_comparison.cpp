@@ -4,13 +4,13 @@
 #include <cassert>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/eval/interval.hpp"
 #include "report_values.hpp"
 
 namespace chexnet {
@@ -51,15 +51,11 @@ std::string chosen_text(const RunGroup& best,
 }  // namespace
 
 Spread spread_of(const std::vector<double>& values) {
+  const auto [mean, variance] = moments_of(values);
   Spread spread;
   spread.count = static_cast<int>(values.size());
-  if (values.empty()) return spread;
-  const auto count = static_cast<double>(values.size());
-  spread.mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
-  double squares = 0;
-  for (const double v : values)
-    squares += (v - spread.mean) * (v - spread.mean);
-  if (values.size() > 1) spread.sd = std::sqrt(squares / (count - 1));
+  spread.mean = mean;
+  spread.sd = std::sqrt(variance);
   return spread;
 }
 

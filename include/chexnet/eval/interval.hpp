@@ -19,6 +19,12 @@ inline constexpr double kNormal95 = 1.959963984540054;
 // interval is wide, and its limits are themselves rough.
 inline constexpr size_t kFewPositives = 10;
 
+// Of a sample: the variance is squares / (n - 1); without two values it is 0.
+struct SampleMoments {
+  double mean = 0, variance = 0;
+};
+SampleMoments moments_of(std::span<const double> values);
+
 // What 95 % of a variable by Student's t lie within, on either side of 0, with
 // at least one degree of freedom, whole or not.
 double student_95(double degrees_of_freedom);

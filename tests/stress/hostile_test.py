@@ -28,6 +28,9 @@ import time
 
 import harness
 
+sys.path.insert(0, str(harness.ROOT / 'tests/support'))
+from http_answers import HttpAnswers
+
 MOST_MB = 64
 WRITES = re.compile(r'O_WRONLY|O_RDWR|O_CREAT|O_TRUNC')
 CALL = re.compile(r'^\d+\s+(\w+)\((.*)\)\s+= (-?\d+)')
@@ -41,21 +44,9 @@ def working_strace():
     return strace if traces else None
 
 
-class Store(http.server.BaseHTTPRequestHandler):
+class Store(HttpAnswers):
     """An object store that lies: buckets names, entities, sizes and endless."""
-    protocol_version = 'HTTP/1.1'
     picture = b''
-
-    def log_message(self, *_):
-        pass
-
-    def answer(self, body, status=200, headers=()):
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header('Content-Length', str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
     def listing(self, bucket):
         keys = ['../../evil.png', '/abs/evil.png', 'a/../../evil.png', '..', 'a//b.png', 'new&#10;line.png', 'good.png']
@@ -78,12 +69,12 @@ class Store(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition('?')
         bucket = path.split('/')[1]
         if 'list-type' in query:
-            self.answer(self.listing(bucket))
+            self.answer(200, self.listing(bucket))
             return
         span = re.match(r'bytes=(\d+)-(\d+)', self.headers.get('Range', ''))
         begin, end = (int(span[1]), int(span[2]) + 1) if span else (0, len(self.picture))
         part = self.picture[begin:end]
-        self.answer(part, 206 if span else 200,
+        self.answer(206 if span else 200, part,
                     [('Content-Range', f'bytes {begin}-{begin + len(part) - 1}/{len(self.picture)}'), ('ETag', '"e"')])
 
 

@@ -7,8 +7,10 @@ usage: s3_server.py FOLDER --port-file F [--faults 0.2] [--seed 1] [--log F] [--
 The folder's sub-folders are the buckets; listings of buckets "loop" (two tokens
 in turn), "empty" (pages without a key) and "huge" (one page) never end. Keys: AKTEST / secret, and that of --key."""
 import argparse, hashlib, hmac, os, random, socket, struct, threading, time, urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from xml.sax.saxutils import escape
+
+from http_answers import HttpAnswers
 
 SECRET = {'AKTEST': 'secret/with+signs'}
 GO = {"'": '&#39;', '"': '&#34;'}  # as servers written in Go escape them
@@ -34,20 +36,8 @@ def modified(path):
     return time.strftime('%Y-%m-%dT%H:%M:%S.000Z', time.gmtime(os.path.getmtime(path)))
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = 'HTTP/1.1'
+class Handler(HttpAnswers):
     disable_nagle_algorithm = True
-
-    def log_message(self, *args):
-        pass
-
-    def answer(self, status, body=b'', headers=()):
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header('Content-Length', str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
     def error(self, status, code, more=''):
         self.answer(status, f'<Error><Code>{code}</Code><Message>The message of {code}.</Message>{more}</Error>'.encode())

@@ -2,7 +2,7 @@
 """Compares AUROC over seeds of ours and PyTorch's: number of runs, mean, standard deviation, difference with its 95 % interval.
 
 usage: learning_compare.py FOLDER      the runs of scripts/reference/learning: ours-LR-SEED and pytorch-LR-SEED
-       learning_compare.py --recorded  the table of docs/measurements.md, from the figures below
+       learning_compare.py --recorded  the table of docs/lab/2026-11-27-learning.md, from the figures below
 A run's score is the mean over its last five epochs. Exit 1 when the mean of ours is below PyTorch's mean - 2 standard errors of PyTorch's
 seeds. Seeds are not paired: the programs draw other weights and orders from the same number.
 """

@@ -2,7 +2,7 @@
 // it, so copies and memory grow with the square of a block's layers. It is what
 // the engine, which writes in place, is compared with. A view of one growing
 // map instead of the copy would send BatchNorm to CUDA kernels for any strides
-// (docs/gpu.md).
+// (docs/lab/2026-11-28-gpu.md).
 #include <ATen/ATen.h>
 
 #include <utility>

@@ -365,7 +365,9 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   const auto dataset = load_data(config, folder, *comm, stop);
   if (!dataset) {
     folder.finish(*comm, false);
-    return {.code = stop.stopped_before_training()};
+    return {.code = stop.stopped_before_training(),
+            .run_folder = {},
+            .results = {}};
   }
   require_training_images(dataset->splits);
   const TrainState state = start_state(config, folder, *dataset, *comm);

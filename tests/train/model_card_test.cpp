@@ -30,9 +30,15 @@ class ModelFile {
   }
   fs::path with_rules() const {
     DecisionRules rules;
-    rules.findings = {{.finding = "Mass", .positives = 12, .negatives = 30},
-                      {.finding = "Edema", .positives = 3, .negatives = 39}};
-    rules.findings[0].points = {{"youden", 0.12}};
+    FindingRules& mass = rules.findings.emplace_back();
+    mass.finding = "Mass";
+    mass.positives = 12;
+    mass.negatives = 30;
+    mass.points = {{"youden", 0.12}};
+    FindingRules& edema = rules.findings.emplace_back();
+    edema.finding = "Edema";
+    edema.positives = 3;
+    edema.negatives = 39;
     rules.chosen_on = "validation images";
     write_decision_rules(plain_, folder_ / "rules.safetensors", rules);
     return folder_ / "rules.safetensors";

@@ -3,9 +3,10 @@
 source tests/fakegpu/lib.sh
 T=6
 quick=("${fake[@]}" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.max_steps=100000 --set launch.bucket_mb=8 --set launch.timeout_s=$T)
+more=()
 fails() {  # fails NAME CODE TEXT [VARIABLE=VALUE...]: a run of RANKS (default 4) ends with CODE and says TEXT
   local name=$1 code=$2 text=$3 rc=0; shift 3
-  env "$@" mpirun --map-by socket --oversubscribe "${root[@]}" -np "${RANKS:-4}" "$program" train "$small" "${quick[@]}" --out "$scratch/$name" >"$scratch/log" 2>&1 || rc=$?
+  env "$@" mpirun --map-by socket --oversubscribe "${root[@]}" -np "${RANKS:-4}" "$program" train "$small" "${quick[@]}" "${more[@]}" --out "$scratch/$name" >"$scratch/log" 2>&1 || rc=$?
   check "$name: exit $rc" [ $rc = "$code" ]
   check "$name: $text" grep -qE -- "$text" "$scratch/log"
   check "$name: no process is left" no_process "$scratch/$name"
@@ -22,6 +23,11 @@ for part in "upload pinned 5" "forward chexnet::batch_norm 500" "backward convol
   RANKS=1 fails "alone-$name" 7 "Rank 0 on .*$text; last good checkpoint" FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_IN="$in" FAKE_GPU_HANG_AT="$at"
   fails "four-$name" 7 "Rank 2 on .*$text" FAKE_GPU_FAULTY=2 FAKE_GPU_HANG_IN="$in" FAKE_GPU_HANG_AT="$at"
 done
+# While a checkpoint is copied to the host: rank 0's alone, as it writes. Two copies are of the steps before.
+more=(--set checkpoint.every_steps=2)
+RANKS=1 fails alone-checkpoint 7 "Rank 0 on .* has been in checkpoint of step 2 .*, and no rank has moved since" FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_IN="copy to the host" FAKE_GPU_HANG_AT=60
+fails four-checkpoint 7 "Rank 0 on .* has been in checkpoint of step 2 .* while others wait for it" FAKE_GPU_FAULTY=0 FAKE_GPU_HANG_IN="copy to the host" FAKE_GPU_HANG_AT=60
+more=()
 
 # Outside of training steps what waits has a deadline of its own. At a first contact nothing is remembered.
 hangs() {  # hangs NAME WORK AT ARGUMENTS...: one rank, whose kernel number AT never ends

@@ -120,7 +120,6 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
   Table table{m.path};
   if (!csv.next(fields))
     table.fail("the file is empty", "a table with a header line is needed");
-  table.line = 1;
   const Layout layout = layout_of(fields, file, may_lack, table, m);
   choice.begin_table(m.path, layout.header,
                      {layout.image, layout.age, layout.sex, layout.view});

@@ -18,7 +18,6 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
   Table table{m.path};
   if (!csv.next(fields))
     table.fail("the file is empty", "this should be Data_Entry_2017.csv");
-  table.line = 1;
   const std::vector<std::string> header = read_header(fields, table);
   const size_t image =
       column(header, "Image Index", table,

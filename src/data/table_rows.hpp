@@ -15,7 +15,7 @@ namespace chexnet {
 
 struct Table {
   const std::string& path;
-  int line = 0;
+  int line = 1;
   // DataError.
   [[noreturn]] void fail(const std::string& what,
                          const std::string& hint) const;

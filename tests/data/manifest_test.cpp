@@ -79,7 +79,7 @@ TEST_CASE("a damaged NIH table is refused with file, line and what to do") {
   }
   CHECK(error_of<DataError>([&] {
           read_manifest(nih(folder.write("e.csv", "")));
-        }).find("empty") != std::string::npos);
+        }).find("e.csv:1: the file is empty") != std::string::npos);
   CHECK(error_of<DataError>(
             [&] { read_manifest(nih(folder.write("e.csv", "a,b\n"))); })
             .find("no column 'Image Index'. Hint: the header has 'a', 'b'. A "

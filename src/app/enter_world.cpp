@@ -28,6 +28,7 @@
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/mpi_family.hpp"
 #include "chexnet/launch/network.hpp"
 #include "chexnet/launch/open_ports.hpp"
@@ -156,8 +157,8 @@ void end_late_start(const ParentTask& task, double waited_s) {
   exit_and_end_launcher(kCode);
 }
 
-// MPI's ports are for the hosts of the run.
-void admit_own_hosts(Communicator& comm) {
+// MPI's ports, its launcher's too, are for the hosts of the run.
+void admit_own_hosts(Communicator& comm, const Environment& env) {
   const auto own = own_host_addresses();
   std::vector<HostAddress> all;
   for (const auto& bytes : comm.all_gather(std::as_bytes(std::span(own)))) {
@@ -165,7 +166,11 @@ void admit_own_hosts(Communicator& comm) {
     all.resize(before + bytes.size() / sizeof(HostAddress));
     std::memcpy(all.data() + before, bytes.data(), bytes.size());
   }
-  admit_only(std::move(all));
+  std::vector<pid_t> launchers;
+  if (comm.world().local_rank == 0) launchers = own_launchers();
+  if (ranks_share_host(env))
+    for (const pid_t launcher : launchers) bind_ports_to_loopback(launcher);
+  admit_only(std::move(all), launchers);
 }
 
 std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
@@ -188,7 +193,7 @@ std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
     WaitDeadline deadline(limit_s, [&] { end_late_start(task, limit_s); });
     const auto wait = deadline.wait();
     auto opened = open_mpi({config.timeout_s, mpi.family, mpi.by});
-    if (opened->size() > 1) admit_own_hosts(*opened);
+    if (opened->size() > 1) admit_own_hosts(*opened, env);
     return opened;
   }();
   refuse_singletons(comm->size());

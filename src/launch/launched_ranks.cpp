@@ -92,13 +92,19 @@ bool has_all_ranks_below(pid_t ancestor) {
   return !such_ranks_below(ancestor, ranks_share_host).empty();
 }
 
+std::vector<pid_t> own_launchers() {
+  std::vector<pid_t> found;
+  for (pid_t at = getppid(); at > 1; at = parent_of(at))
+    if (is_mpi_launcher(at)) found.push_back(at);
+  return found;
+}
+
 std::filesystem::path own_launcher_program() {
-  for (pid_t at = getppid(); at > 1; at = parent_of(at)) {
-    if (!is_mpi_launcher(at)) continue;
-    std::error_code error;
-    return fs::read_symlink("/proc/" + std::to_string(at) + "/exe", error);
-  }
-  return {};
+  const auto launchers = own_launchers();
+  if (launchers.empty()) return {};
+  std::error_code error;
+  return fs::read_symlink("/proc/" + std::to_string(launchers.front()) + "/exe",
+                          error);
 }
 
 }  // namespace chexnet

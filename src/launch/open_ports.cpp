@@ -43,6 +43,20 @@ void each_descriptor(pid_t process, const std::function<void(int)>& visit) {
       visit(*fd);
 }
 
+// Of another process.
+void each_port_of(pid_t owner, const std::function<void(int)>& visit) {
+  const auto process = static_cast<int>(syscall(SYS_pidfd_open, owner, 0U));
+  if (process < 0) return;
+  each_descriptor(owner, [&](int descriptor) {
+    const auto socket =
+        static_cast<int>(syscall(SYS_pidfd_getfd, process, descriptor, 0U));
+    if (socket < 0) return;
+    if (is_open_port(socket)) visit(socket);
+    close(socket);
+  });
+  close(process);
+}
+
 constexpr uint32_t from_network(const uint8_t* bytes) {
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 |
          uint32_t{bytes[2]} << 8 | uint32_t{bytes[3]};
@@ -138,22 +152,15 @@ std::vector<HostAddress> own_host_addresses() {
 }
 
 void bind_ports_to_loopback(pid_t launcher) {
-  const auto process = static_cast<int>(syscall(SYS_pidfd_open, launcher, 0U));
-  if (process < 0) return;
-  each_descriptor(launcher, [&](int descriptor) {
-    const auto socket =
-        static_cast<int>(syscall(SYS_pidfd_getfd, process, descriptor, 0U));
-    if (socket < 0) return;
+  each_port_of(launcher, [](int socket) {
     static constexpr char kLoopback[] = "lo";
-    if (is_open_port(socket))
-      setsockopt(socket, SOL_SOCKET, SO_BINDTODEVICE, kLoopback,
-                 sizeof kLoopback);
-    close(socket);
+    setsockopt(socket, SOL_SOCKET, SO_BINDTODEVICE, kLoopback,
+               sizeof kLoopback);
   });
-  close(process);
 }
 
-void admit_only(std::vector<HostAddress> addresses) {
+void admit_only(std::vector<HostAddress> addresses,
+                const std::vector<pid_t>& launchers) {
   const auto key = [](const HostAddress& address) {
     return std::pair(address.size, address.bytes);
   };
@@ -161,9 +168,11 @@ void admit_only(std::vector<HostAddress> addresses) {
   const auto twice = std::ranges::unique(addresses, {}, key);
   addresses.erase(twice.begin(), twice.end());
   Filter filter(addresses);
+  const auto attach = [&](int socket) { filter.attach(socket); };
   each_descriptor(getpid(), [&](int descriptor) {
-    if (is_open_port(descriptor)) filter.attach(descriptor);
+    if (is_open_port(descriptor)) attach(descriptor);
   });
+  for (const pid_t launcher : launchers) each_port_of(launcher, attach);
 }
 
 }  // namespace chexnet

@@ -17,8 +17,10 @@ bool has_all_ranks_below(pid_t ancestor);
 // Whether a signal (SIGSTOP) or a debugger has stopped it.
 bool is_stopped(pid_t process);
 
-// The program of the MPI launcher that this process was started by, directly or
-// through others ("/opt/openmpi/bin/orted"); empty where none was.
+// The MPI launchers on this host that this process was started by, directly or
+// through others, the nearest first.
+std::vector<pid_t> own_launchers();
+// The program of the nearest ("/opt/openmpi/bin/orted"); empty where none was.
 std::filesystem::path own_launcher_program();
 
 }  // namespace chexnet

@@ -20,12 +20,15 @@ struct HostAddress {
 // Of all interfaces, the loopback's too.
 std::vector<HostAddress> own_host_addresses();
 
-// The ports of `launcher`, a child of this process, are reached from this host
-// alone from here on (Linux 5.7).
+// The ports of `launcher`, below or above this process, are reached from this
+// host alone from here on (Linux 5.7). Above it is only where the kernel lets a
+// process trace others of its user (Yama's ptrace_scope 0).
 void bind_ports_to_loopback(pid_t launcher);
 
-// The ports that this process listens on now are reached from `addresses`
-// alone: the kernel drops the first packet of any other connection.
-void admit_only(std::vector<HostAddress> addresses);
+// The ports that this process and `launchers` (as above) listen on now are
+// reached from `addresses` alone: the kernel drops the first packet of any
+// other connection.
+void admit_only(std::vector<HostAddress> addresses,
+                const std::vector<pid_t>& launchers);
 
 }  // namespace chexnet

@@ -31,6 +31,7 @@
 #include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/launcher_codes.hpp"
 #include "chexnet/launch/restart_policy.hpp"
+#include "chexnet/machine/host_checks.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
 #include "chexnet/run/run_folder.hpp"
@@ -57,20 +58,33 @@ std::optional<PostMortemNote> own_postmortem(const OwnRun& run,
   return run.is_ours() ? read_postmortem(task.run_folder) : std::nullopt;
 }
 
+// What MPI lacks for ranks that share a host: Open MPI keeps its help on it to
+// itself where mpirun is to be quiet, and MPICH ends by SIGBUS.
+std::string shared_memory_remark(const SelfLaunch& launch) {
+  if (launch.alone) return "";
+  const auto check =
+      shared_memory_check(launch.layout.ranks / launch.layout.hosts);
+  if (!check || check->level != Level::kFail) return "";
+  return "; " + check->name + " has " + check->text +
+         ". Hint: " + check->advice;
+}
+
 // The launcher ended and no rank could say why.
-PostMortemNote launcher_note(const std::string& started, int exit_code,
+PostMortemNote launcher_note(const SelfLaunch& launch, int exit_code,
                              const OwnRun& run, const ParentTask& task) {
   PostMortem report;
   report.time = utc_time();
   report.cause = "launcher";
   report.exit_code = static_cast<int>(ExitCode::kDevice);
   report.what =
-      started + " ended with exit code " + std::to_string(exit_code) +
+      std::string(launch.alone ? "the process" : "mpirun") +
+      " ended with exit code " + std::to_string(exit_code) +
       (is_by_signal(exit_code)
            ? " (signal " + std::to_string(exit_code - kSignalBase) +
                  " ended it or a rank)"
            : "") +
-      " and no rank could say why; the lines above are all that is known";
+      " and no rank could say why; the lines above are all that is known" +
+      shared_memory_remark(launch);
   if (!run.is_ours())
     return {report.what + "; " + task.run_folder.string() +
                 " holds another run, which is as it was",
@@ -306,8 +320,7 @@ int run_ranks(SelfLaunch whole, const ParentTask& task, double timeout_s) {
     if (task.run_folder.empty() || !RestartPolicy::may_pass(code)) return code;
     auto note = own_postmortem(run, task);
     if (!note && !RestartPolicy::is_explained(code))
-      note = launcher_note(launch.alone ? "the process" : "mpirun", code, run,
-                           task);
+      note = launcher_note(launch, code, run, task);
     const OwnRun::Stamp taken = run.begun();
     if (note && taken) renew_prometheus_file(task.run_folder);
     const int reported = note ? note->exit_code : code;

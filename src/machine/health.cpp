@@ -163,10 +163,11 @@ CheckResult check_shared_memory(double free_bytes, int ranks_here) {
   const double wanted =
       64e6 * std::max(1, ranks_here);  // segments of MPI and NCCL
   if (free_bytes >= wanted) return pass(name, text);
-  return {
-      free_bytes < wanted / 8 ? Level::kFail : Level::kWarn, name,
-      text + " for " + std::to_string(ranks_here) + " ranks",
-      "a container's --shm-size=1g, or remove what others left in /dev/shm"};
+  return {free_bytes < wanted / 8 ? Level::kFail : Level::kWarn, name,
+          text + ", and MPI and NCCL may take " + readable_bytes(wanted) +
+              " for " + counted(ranks_here, "rank"),
+          "a container's --shm-size=" + fixed(wanted / 1e6, 0) +
+              "m, or remove what others left in /dev/shm"};
 }
 
 CheckResult check_open_files(double limit) {

@@ -127,9 +127,7 @@ std::vector<CheckResult> check_host(const HostCheckOptions& options) {
   found.push_back(check_locked_memory(limit_of(RLIMIT_MEMLOCK), pins));
   found.push_back(check_open_files(limit_of(RLIMIT_NOFILE)));
 
-  struct statvfs shm {};
-  if (statvfs("/dev/shm", &shm) == 0)
-    found.push_back(check_shared_memory(free_bytes(shm), ranks));
+  if (auto shm = shared_memory_check(ranks)) found.push_back(std::move(*shm));
 
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk) == 0) {
@@ -145,6 +143,12 @@ std::vector<CheckResult> check_host(const HostCheckOptions& options) {
                      "another folder with --folder"});
   }
   return found;
+}
+
+std::optional<CheckResult> shared_memory_check(int ranks_here) {
+  struct statvfs shm {};
+  if (statvfs("/dev/shm", &shm) != 0) return std::nullopt;
+  return check_shared_memory(free_bytes(shm), ranks_here);
 }
 
 }  // namespace chexnet

@@ -96,6 +96,14 @@ if [ "$(nproc)" -gt 4 ]; then echo "skipped: more ranks than cores, of which the
   check "ranks that share cores are warned of" grep -qE "^WARN  cores +$(($(nproc) + 1)) ranks with .*: ranks 0, 1.* run on the same ones" "$scratch/crowded.txt"
 fi
 
+# Open MPI says nothing of it under a quiet mpirun.
+cramped() { mount -t tmpfs -o size=1m tmpfs /dev/shm && "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/cramped" 2>"$scratch/log"; }
+if ! unshare -m true 2>/dev/null; then echo "skipped: a small /dev/shm needs a mount namespace (root)"; else
+  export -f cramped; rc=0; program=$program small=$small scratch=$scratch unshare -m bash -c "quick=(${quick[*]}); cramped" || rc=$?
+  check "a /dev/shm that is too small is named with what is needed (exit $rc)" eval '[ $rc = 5 ] && tail -n 1 "$scratch/log" |
+    grep -q "no rank could say why; .*; /dev/shm has 1.0 MiB free, and MPI and NCCL may take 122.1 MiB for 2 ranks. Hint: a container.s --shm-size=128m"'
+fi
+
 wait $stuck; rc=$?
 check "a launcher that starts no rank ends in time (exit $rc)" eval '[ $rc = 7 ] && grep -q "mpirun did not start the ranks within 30 s on this host. Hint: mpirun.s own lines above; are .ulimit -n" "$scratch/never.log"'
 finish

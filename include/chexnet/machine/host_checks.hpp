@@ -26,6 +26,9 @@ struct HostCheckOptions {
 // out.
 std::vector<CheckResult> check_host(const HostCheckOptions& options);
 
+// Of this host's /dev/shm; nothing where there is none.
+std::optional<CheckResult> shared_memory_check(int ranks_here);
+
 // Of a file of 64 MiB that is written to `folder`, dropped from the page cache
 // and read back; empty where it cannot be written. Network file systems answer
 // from their servers' caches, so this is a best case.

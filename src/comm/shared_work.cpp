@@ -182,11 +182,7 @@ class SharedWork {
 
 bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work) {
-  if (comm.size() > 1 || options.stop)
-    return SharedWork(comm, options, work).wait();
-  WorkProgress progress;
-  if (work) work(progress);
-  return true;
+  return SharedWork(comm, options, work).wait();
 }
 
 }  // namespace chexnet

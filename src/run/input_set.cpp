@@ -77,7 +77,13 @@ InputSet load_inputs(const Config& config,
     if (comm.size() > 1) places = index.to_text();
   };
   using Work = std::function<void(WorkProgress&)>;
-  share_work(comm, {"finding the images", config.launch.timeout_s},
+  // Whoever writes a list of names may take any time.
+  const bool reads_list = std::ranges::any_of(named, [](const auto& name) {
+    return name == "-" || name.starts_with('@');
+  });
+  const double timeout_s = reads_list ? std::numeric_limits<double>::infinity()
+                                      : config.launch.timeout_s;
+  share_work(comm, {"finding the images", timeout_s},
              comm.rank() == 0 ? Work(find) : Work());
   if (comm.size() > 1) {
     names = broadcast_text(comm, std::move(names));

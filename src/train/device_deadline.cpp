@@ -1,26 +1,47 @@
 #include "chexnet/train/device_deadline.hpp"
 
+#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/launch/environment.hpp"
 #include "chexnet/watch/hard_exit.hpp"
 
 namespace chexnet {
 
-DeviceDeadline::DeviceDeadline(c10::Device where, double timeout_s,
-                               const std::string& what) {
-  if (where.is_cpu()) return;
-  deadline_ = std::make_unique<WaitDeadline>(timeout_s, [timeout_s, what] {
+namespace {
+
+std::unique_ptr<WaitDeadline> hang_deadline(double limit_s,
+                                            const std::string& error) {
+  return std::make_unique<WaitDeadline>(limit_s, [error] {
     constexpr int kLogTimeout_s = 5;  // the log may hang, too
     constexpr auto kCode = static_cast<int>(ExitCode::kHang);
     exit_within(kLogTimeout_s, kCode);
-    log_error("[cuda] its GPU did not finish " + what + " in " +
-              fixed(timeout_s, 0) +
-              " s. Hint: nvidia-smi shows whether the GPU still answers, dmesg "
-              "shows Xid errors; work that really takes as long needs a larger "
-              "launch.timeout_s");
+    log_error(error);
     exit_and_end_launcher(kCode);
   });
+}
+
+}  // namespace
+
+std::unique_ptr<WaitDeadline> images_deadline(double timeout_s,
+                                              const std::string& what) {
+  return hang_deadline(
+      timeout_s + kImagesAfter_s,
+      "[images] no batch of " + what + " came on " + host_name() + " for " +
+          fixed(timeout_s, 0) +
+          " s. Hint: does the storage answer? Else raise launch.timeout_s");
+}
+
+DeviceDeadline::DeviceDeadline(c10::Device where, double timeout_s,
+                               const std::string& what) {
+  if (where.is_cpu()) return;
+  deadline_ = hang_deadline(
+      timeout_s,
+      "[cuda] its GPU did not finish " + what + " in " + fixed(timeout_s, 0) +
+          " s. Hint: nvidia-smi shows whether the GPU still answers, dmesg "
+          "shows Xid errors; work that really takes as long needs a larger "
+          "launch.timeout_s");
 }
 
 }  // namespace chexnet

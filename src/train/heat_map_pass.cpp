@@ -181,9 +181,14 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
   Stored stored;
   DeviceDeadline deadline(run.device.where, run.config.launch.timeout_s,
                           "a batch of heat maps");
+  const auto images_late =
+      images_deadline(run.config.launch.timeout_s, "heat maps");
   const double start = now_s();
   for (size_t b = 0; b < batches; ++b) {
-    const Batch* next = loader.next_unless(stop);
+    const Batch* next = [&] {
+      const auto wait = images_late->wait();
+      return loader.next_unless(stop);
+    }();
     if (any_rank(run.comm, next == nullptr)) {
       progress.clear();
       return false;

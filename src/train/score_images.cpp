@@ -91,6 +91,8 @@ class Scoring {
         batch_(static_cast<size_t>(run.config.eval.batch)),
         deadline_(run.device.where, run.config.launch.timeout_s,
                   "a batch of the evaluation"),
+        images_deadline_(
+            images_deadline(run.config.launch.timeout_s, "the evaluation")),
         findings_(run.dataset.manifest.finding_count()) {}
 
   // False on all ranks when any of them wants to stop. While a GPU computes a
@@ -115,6 +117,7 @@ class Scoring {
   const ScoringRequest& request_;
   size_t batch_;
   DeviceDeadline deadline_;
+  std::unique_ptr<WaitDeadline> images_deadline_;
   size_t findings_;
   size_t taken_ = 0;                  // images
   std::vector<std::string> damaged_;  // messages of this rank
@@ -151,7 +154,10 @@ bool Scoring::score() {
       const auto wait = deadline_.wait();
       upload.wait();  // the loader fills the last batch's memory anew, or ends
     }
-    const Batch* next = loader.next_unless(request_.stop);
+    const Batch* next = [&] {
+      const auto wait = images_deadline_->wait();
+      return loader.next_unless(request_.stop);
+    }();
     if (any_rank(run_.comm, next == nullptr)) {
       progress.clear();
       return false;

@@ -128,13 +128,18 @@ TEST_CASE("a stop that one rank asks for ends the work of all") {
   }
 }
 
-TEST_CASE("a rank alone works on its own thread") {
+TEST_CASE("a rank alone has a deadline too") {
   const auto comm = solo_communicator();
-  const auto self = std::this_thread::get_id();
-  share_work(*comm, {"x", 0.01},
-             [&](WorkProgress&) { CHECK(std::this_thread::get_id() == self); });
   CHECK(error_of<DataError>([&] {
-          share_work(*comm, {"x", 1},
+          share_work(*comm, {"x", 60},
                      [](WorkProgress&) { throw DataError("bad"); });
         }) == "bad");
+  const auto let_go = std::make_shared<std::atomic<bool>>(false);
+  const std::string hang = error_of<HangError>([&] {
+    share_work(*comm, {"packing", 0.2}, [let_go](WorkProgress&) {
+      while (!*let_go) std::this_thread::sleep_for(1ms);
+    });
+  });
+  *let_go = true;
+  CHECK(hang.find("packing made no progress") != std::string::npos);
 }

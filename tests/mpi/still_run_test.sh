@@ -24,4 +24,22 @@ check "storage that does not answer a rank alone ends it (exit $rc)" [ $rc = 7 ]
 check "and is named" named "$scratch/log" "Rank 0 on .* has been in waiting for data of step 1 .* for 4\.[0-9] s, and no rank has moved since"
 check "with a post-mortem" grep -q '"cause": "stuck"' "$scratch/alone/postmortem.json"
 [ $rc = 7 ] || tail -n 5 "$scratch/log"
+
+# Nor without a watchdog, beside each other.
+shared_run plain "$scratch/model" || exit 1
+declare -A job
+hangs() {  # hangs NAME COMMAND...: no image of it comes
+  SLOW_NAME=.png SLOW_MS=100000 LD_PRELOAD="$scratch/slow.so" timeout -k 5 120 "$program" "${@:2}" --set launch.timeout_s=4 >"$scratch/$1.log" 2>&1 & job[$1]=$!
+}
+picture=$phantom/images/00000001_000.png
+hangs evaluate evaluate "$scratch/model" --split test
+hangs ranks evaluate "$scratch/model" --split test --ranks 2
+hangs predict predict "$scratch/model" "$picture"
+hangs pack pack "$small" --out "$scratch/x.pack"
+for name in "${!job[@]}"; do
+  wait "${job[$name]}"; rc=$?
+  said="error: .images. no batch of the evaluation came on .* for 4 s"; [ "$name" != pack ] || said="error: .*packing made no progress for 4 s"
+  check "$name: storage that does not answer ends it (exit $rc)" eval '[ $rc = 7 ] && grep -q "$said" "$scratch/$name.log"'
+  [ $rc = 7 ] && grep -q "$said" "$scratch/$name.log" || tail -n 5 "$scratch/$name.log"
+done
 finish

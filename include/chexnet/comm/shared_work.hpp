@@ -44,10 +44,9 @@ struct SharedWorkOptions {
 // All ranks call; a rank without work passes an empty function. True when all
 // work is done; false on all ranks when one rank's `stop` said yes before, and
 // all work has ended at its next progress. An exception of one rank's work is
-// rethrown there; the others throw an Error of the same exit code and text. In
-// a world of one rank without `stop` the work is done on the calling thread,
-// and has no deadline. After a HangError the stuck thread still refers to what
-// `work` captured: the process must end.
+// rethrown there; the others throw an Error of the same exit code and text.
+// After a HangError the stuck thread still refers to what `work` captured: the
+// process must end.
 bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work);
 

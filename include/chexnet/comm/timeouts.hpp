@@ -7,7 +7,8 @@
 //              ends the run. A rank or a host that is silent is named after T,
 //              at most 60 s: it makes others wait too, and what is known more
 //              exactly is to be said first
-//   + 0.6 s    its second observer, if the first one has not spoken
+//   + 0.6 s    its second observer, if the first one has not spoken; a rank
+//              that waits for images to score, which may have no watchdog
 //   T + 1 s    the communicator of every rank ends its own wait
 //              (CollectiveDeadline), for worlds whose watchdog cannot speak any
 //              more. It can tell what it waited for, not for whom
@@ -19,6 +20,7 @@ namespace chexnet {
 
 inline constexpr double kWatchdogAfter_s = 0.3;
 inline constexpr double kSecondObserverAfter_s = 0.6;
+inline constexpr double kImagesAfter_s = 0.6;
 inline constexpr double kCommunicatorAfter_s = 1;
 // Of any start of MPI: ranks of a busy machine come to it seconds apart.
 inline constexpr double kLeastStart_s = 30;

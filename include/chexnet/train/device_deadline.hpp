@@ -1,5 +1,6 @@
-// Waits for a GPU outside the steps of training, where the watchdog looks: in
-// LibTorch and the driver they have no end when the GPU hangs.
+// Waits outside the steps of training, where the watchdog looks: for a GPU,
+// which in LibTorch and the driver have no end when it hangs, and for images,
+// which have none when storage does not answer.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,6 +11,12 @@
 #include "chexnet/watch/wait_deadline.hpp"
 
 namespace chexnet {
+
+// Around the wait for a batch of images. One of more than `timeout_s`
+// (launch.timeout_s) ends the process with exit code 7: "no batch of `what`
+// came".
+std::unique_ptr<WaitDeadline> images_deadline(double timeout_s,
+                                              const std::string& what);
 
 class DeviceDeadline {
  public:

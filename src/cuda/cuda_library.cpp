@@ -67,7 +67,14 @@ class Library final : public CudaLibrary {
       uuid += digits;
       if (i == 3 || i == 5 || i == 7 || i == 9) uuid += "-";
     }
-    return {properties.name, uuid, properties.major, properties.minor,
+    const std::string slot = std::to_string(properties.pciDomainID) + ":" +
+                             std::to_string(properties.pciBusID) + ":" +
+                             std::to_string(properties.pciDeviceID);
+    return {properties.name,
+            uuid,
+            slot,
+            properties.major,
+            properties.minor,
             properties.totalGlobalMem};
   }
   void select(int device) override { check_cuda(cudaSetDevice(device)); }

@@ -92,6 +92,11 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm,
     throw DeviceError("[device] two ranks share one GPU (" + device.gpu.name +
                       " " + device.gpu.uuid + " on " + host_name() +
                       "). Hint: " + sharing_hint(count));
+  const std::string slot = host_name() + " " + device.gpu.slot;
+  if (any_rank(comm, shared_by(gather_text(comm, slot), slot) > 1))
+    throw DeviceError(
+        "[device] two ranks are on MIG devices of one GPU, on which NCCL "
+        "starts one rank alone. Hint: whole GPUs, or one rank on each");
   const std::string kernels = device.cuda->kernels_problem();
   if (!kernels.empty())
     log_warning(kernels + ". On " + host_name() +

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two ranks that meet on one GPU are told why: too many ranks, or a list of MIG devices, of which CUDA shows a process the
-# first. And the self-test of a first contact, and whose clock the bench goes by.
+# Two ranks that meet on one GPU are told why: too many ranks, a list of MIG devices, of which CUDA shows a process the
+# first, or MIG devices of one GPU. And the self-test of a first contact, and whose clock the bench goes by.
 source tests/fakegpu/lib.sh
 export FAKE_CUDA_DEVICES=1
 ranks() { mpi 2 train "$small" "${fake[@]}" --set train.max_steps=1 --out "$scratch/run" >/dev/null 2>"$scratch/err.txt"; }
@@ -12,6 +12,7 @@ says "Hint: start one rank per GPU: this host shows 1"
 export CUDA_VISIBLE_DEVICES=MIG-11111111-2222-3333-4444-555555555555,MIG-11111111-2222-3333-4444-666666666666
 says "alone: give each rank its own (srun --gpus-per-task=1)"
 unset CUDA_VISIBLE_DEVICES
+FAKE_CUDA_DEVICES=2 FAKE_GPU_MIG=1 says "two ranks are on MIG devices of one GPU, on which NCCL starts one rank alone"
 
 # A step of more than a thousand kernels that take 0.2 ms each, launched without waiting for them.
 FAKE_CUDA_DELAY_US=400 "$program" bench step --device cuda --precision fp32 --size 32 --batch 1 --steps 1 --json >"$scratch/bench" 2>"$scratch/err.txt"

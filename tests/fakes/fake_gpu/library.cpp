@@ -50,8 +50,13 @@ class Library final : public chexnet::CudaLibrary {
   chexnet::GpuInfo info(int device) const override {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, device));
-    return {properties.name, "GPU-fake-" + std::to_string(device),
-            properties.major, properties.minor, memory_bytes()};
+    const bool is_mig = std::getenv("FAKE_GPU_MIG") != nullptr;
+    return {properties.name,
+            "GPU-fake-" + std::to_string(device),
+            std::to_string(is_mig ? 0 : device),
+            properties.major,
+            properties.minor,
+            memory_bytes()};
   }
   void select(int device) override { check(cudaSetDevice(device)); }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }

@@ -13,11 +13,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <memory>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/parallel.hpp"
+#include "chexnet/data/balanced.hpp"
 #include "chexnet/data/loader.hpp"
+#include "chexnet/data/pipeline.hpp"
 #include "chexnet/train/batch_tensors.hpp"
 
 namespace chexnet {
@@ -35,11 +38,13 @@ class StageBench {
         options_(options),
         reader_(*run.dataset.images, training_preprocessing(run.config.data),
                 augmentation_of(run.config.data), 1),
-        sampler_(
+        sampler_(training_sampler(
+            run.config.data, run.dataset.images->index(),
             run.dataset.splits.train.rows,
-            {.batch = static_cast<uint64_t>(options.images * run.comm.size()),
+            {.draw_weights = weights_of_draw(run),
+             .batch = static_cast<uint64_t>(options.images * run.comm.size()),
              .rank = run.comm.rank(),
-             .world_size = run.comm.size()}),
+             .world_size = run.comm.size()})),
         as_configured_(loader_options(run.config.data, options.images,
                                       *run.dataset.images, run.device.cores)),
         step_(run.network, run.comm, options.step),
@@ -59,6 +64,11 @@ class StageBench {
   }
 
  private:
+  static std::vector<double> weights_of_draw(const RunContext& run) {
+    if (run.config.train.sampling == SamplingKind::kUniform) return {};
+    return balanced_weights(run.dataset.manifest,
+                            run.dataset.splits.train.rows);
+  }
   void show(const std::string& what) const {
     if (options_.show) options_.show(what);
   }
@@ -66,7 +76,7 @@ class StageBench {
   // All rates with the network in them. Returns how many workers the loader
   // came to use.
   int measure_computing(StageRates& rates) {
-    Loader loader(run_.dataset.manifest, reader_, sampler_, as_configured_,
+    Loader loader(run_.dataset.manifest, reader_, *sampler_, as_configured_,
                   run_.device.batch_memory());
     rates.whole = rate_of("the run as configured",
                           [&] { train(step_, tensors_of(loader.next())); });
@@ -109,7 +119,7 @@ class StageBench {
   double load_rate(int threads) const {
     Loader::Options alone = as_configured_;
     alone.workers = threads;
-    Loader loader(run_.dataset.manifest, reader_, sampler_, alone,
+    Loader loader(run_.dataset.manifest, reader_, *sampler_, alone,
                   run_.device.batch_memory());
     for (int i = 0; i < kBatchesInRing; ++i) loader.next();
     const double start = now_s();
@@ -141,7 +151,7 @@ class StageBench {
   const RunContext& run_;
   const StageRateOptions& options_;
   ImageReader reader_;
-  TrainSampler sampler_;
+  std::unique_ptr<Sampler> sampler_;
   Loader::Options as_configured_;
   TrainStep step_, silent_;
   double entries_;  // labels of the global batch

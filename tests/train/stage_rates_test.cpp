@@ -70,3 +70,13 @@ TEST_CASE("with other ranks the step without their gradients is measured too") {
     CHECK(rank.shown.contains("without gradients of others"));
   }
 }
+
+TEST_CASE("images are taken in the order that the run would take them in") {
+  PhantomRun run;
+  run.config.data.pipeline = PipelineKind::kOld;
+  const auto solo = solo_communicator();
+  CHECK(error_of<ConfigError>([&] {
+          measure(run, *solo);
+        }).find("no TFRecord shard, which data.pipeline old") !=
+        std::string::npos);
+}

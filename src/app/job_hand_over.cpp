@@ -73,7 +73,7 @@ std::string job_in(const std::string& printed) {
 std::string hand_over(const std::vector<std::string>& command) {
   constexpr double kTimeout_s = 60;
   const ChildOutput result = output_of(command, kTimeout_s);
-  std::cout << result.output << std::flush;  // some objects of many, too
+  std::cout << result.output << std::flush;
   if (result.exit_code != 0)
     throw DeviceError(
         "[submit] " + command_text(command) +
@@ -111,13 +111,6 @@ void hand_over(const JobRequest& request, const std::string& text,
       command_text(
           {request.program.front(), "status", on_host(request.run_folder)}) +
       (slurm ? "; what it prints: " + job_name(request) + "-*.out here" : ""));
-}
-
-void hand_over_to_kubernetes(const KubernetesManifest& manifest) {
-  const PrivateScript config_map(manifest.config_map), jobs(manifest.jobs);
-  // On the server's side: the client's keeps a copy in 256 KiB.
-  hand_over({"kubectl", "apply", "--server-side", "-f", config_map.path()});
-  hand_over({"kubectl", "create", "-f", jobs.path()});
 }
 
 }  // namespace chexnet

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "chexnet/launch/job_script.hpp"
-#include "chexnet/launch/kubernetes.hpp"
 
 namespace chexnet {
 
@@ -19,8 +18,5 @@ using Submitted =
 // `submitted` is called for each run, its folder as the host has it.
 void hand_over(const JobRequest& request, const std::string& script,
                const Submitted& submitted);
-
-// By kubectl: the configs first, which change nothing where the job is refused.
-void hand_over_to_kubernetes(const KubernetesManifest& manifest);
 
 }  // namespace chexnet

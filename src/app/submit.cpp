@@ -5,11 +5,8 @@
 //   --local     the points of a sweep one after another, each as
 //               `train --resume auto`: the same command again goes on with
 //               those that are not complete
-//   --kubernetes
-//               objects of Kubernetes in place of a script
-//   else        the script is handed to sbatch, qsub, bsub, flux or kubectl
-//   from
-//               a private file
+//   else        the script is handed to sbatch, qsub, bsub or flux from a
+//               private file
 //
 // What a run would refuse is refused here, for every point, before the job
 // waits in a queue.
@@ -34,7 +31,6 @@
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/container.hpp"
 #include "chexnet/launch/job_script.hpp"
-#include "chexnet/launch/kubernetes.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/report/waiting_run.hpp"
 #include "chexnet/run/recipe.hpp"
@@ -75,8 +71,7 @@ void override_with(const SubmitOptions& options, JobRequest& request) {
   text(options.container, request.container);
   for (const auto& mount : options.mounts)
     request.mounts.push_back(parsed_mount(mount));
-  if (!options.kubernetes && !options.mounts.empty() &&
-      request.container.empty())
+  if (!options.mounts.empty() && request.container.empty())
     throw ConfigError(
         "[submit] --mount " + options.mounts.front() +
         ": there is no container to show it. Hint: --container IMAGE, here or "
@@ -97,7 +92,6 @@ void warn_if_absent(const std::string& named_by, const std::string& path,
 void look_for_paths(const SubmitOptions& options, const Config& config) {
   for (const auto& path : config.data.manifest.path)
     warn_if_absent("data.manifest.path", path, "it ends with exit code 8");
-  if (options.kubernetes) return;
   for (const auto& mount : options.mounts)
     warn_if_absent("--mount", parsed_mount(mount).source,
                    "its container does not start");
@@ -175,10 +169,6 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
   request.program = invocation.command;
   const std::string site_file = site_file_of(options);
   if (!site_file.empty()) read_site_file(site_file, request);
-  if (options.kubernetes) {  // what a site file has for scripts is none for it
-    request.lines = request.setup = {};
-    request.launcher = JobRequest().launcher;
-  }
   override_with(options, request);
   request.name = options.name.empty() ? config.run.name : options.name;
   const auto job_s = limit_s(request.time);
@@ -190,17 +180,14 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
   request.arguments = options.files;
   for (const auto& assignment : options.set)
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
-  const bool is_stored = options.out.empty() && is_s3(config.run.dir);
-  if (is_stored && !options.kubernetes)
+  if (options.out.empty() && is_s3(config.run.dir))
     throw ConfigError("[submit] run.dir " + config.run.dir +
                       " is in an object store, and a job's script and output "
                       "need a folder. Hint: --out FOLDER for a run there; a "
                       "script of your own may start `chexnet-train train "
                       "--out s3://… --resume auto`");
   request.run_folder = options.out;
-  if (options.out.empty())
-    request.run_folder =
-        is_stored ? config.run.dir : run_folder_of(config).string();
+  if (options.out.empty()) request.run_folder = run_folder_of(config).string();
   if (!options.sweep.empty() || options.seeds > 0)
     request.points =
         sweep_points(options.sweep, options.seeds, request.run_folder);
@@ -233,33 +220,18 @@ Strings set_variables(Strings names) {
   return names;
 }
 
-// Apptainer shows a container the home of its user; Pyxis and Kubernetes give
-// it one that goes with it.
-void check_pseudonym_key(const SubmitOptions& options,
-                         const JobRequest& request, const Config& config) {
+// Apptainer shows a container the home of its user; Pyxis gives it one that
+// goes with it.
+void check_pseudonym_key(const JobRequest& request, const Config& config) {
   const bool pyxis = !request.container.empty() && !is_sif(request.container);
-  if (!options.kubernetes && !pyxis) return;
-  if (!writes_pseudonyms(config) || !config.privacy.key.empty()) return;
+  if (!pyxis || !writes_pseudonyms(config) || !config.privacy.key.empty())
+    return;
   throw ConfigError(
-      "[submit] " +
-      (options.kubernetes ? "--kubernetes"
-                          : "--container " + request.container) +
+      "[submit] --container " + request.container +
       ": patients get pseudonyms, whose key would be in the home of a "
       "container and go with it, so no other start could go on. Hint: --set "
-      "privacy.key=/FILE in a volume or folder of the host that is written to, "
-      "which the first run makes");
-}
-
-// A pod has no variable and no file of the user's.
-void warn_of_absent_keys(const Config& config) {
-  const std::string place = named_object_store(config);
-  if (place.empty() || config.data.s3.instance_metadata) return;
-  log_warning(
-      "[submit] --kubernetes: " + place +
-      " is in an object store, and the pods get no keys for it. Hint: a Secret "
-      "with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and `envFrom: "
-      "[{secretRef: {name: SECRET}}]` below each `image:` of what --dry-run "
-      "prints; or data.s3.instance_metadata=true");
+      "privacy.key=/FILE in a folder of the host that is written to, which "
+      "the first run makes");
 }
 
 // What the container must show: the config files, what the configs name, and
@@ -274,21 +246,6 @@ void show_paths(const SubmitOptions& options,
   const auto here = std::filesystem::current_path();
   request.working_folder = here.string();
   request.mounts = with_mounts_of(paths, here, request.mounts);
-}
-
-KubernetesManifest manifest(const SubmitOptions& options,
-                            const JobRequest& request,
-                            const std::vector<Config>& configs) {
-  KubernetesRequest objects;
-  objects.job = request;
-  if (!options.time.empty()) objects.time_s = limit_s(options.time);
-  for (const auto& config : configs) {
-    objects.stop_margin_s = config.launch.stop_margin_s;
-    objects.configs.push_back(config_yaml(config));
-    if (!request.mounts.empty())
-      check_mounted(named_paths(config), request.mounts);
-  }
-  return kubernetes_manifest(objects);
 }
 
 // For `status`. What cannot be noted takes nothing from a job that was taken.
@@ -326,31 +283,23 @@ int run(const SubmitOptions& options, Invocation& invocation) {
     return options.dry_run ? print_sweep(request) : run_sweep(request);
   check_setup(request.setup);
   for (const auto& of_point : configs) {
-    check_pseudonym_key(options, request, of_point);
+    check_pseudonym_key(request, of_point);
     check_job(of_point, request);
   }
   request.variables = set_variables(variables);
-  if (!options.kubernetes && !request.container.empty())
-    show_paths(options, configs, request);
-  std::optional<KubernetesManifest> objects;
-  if (options.kubernetes) objects = manifest(options, request, configs);
-  const std::string script =
-      objects ? objects->config_map + objects->jobs : job_script(request);
+  if (!request.container.empty()) show_paths(options, configs, request);
+  const std::string script = job_script(request);
   say_cores(request);
   warn_of_idle_gpus(configs, request);
-  if (options.kubernetes) warn_of_absent_keys(configs.front());
   look_for_paths(options, config);
   if (options.dry_run) {
     std::cout << script << std::flush;
     return 0;
   }
-  if (objects)
-    hand_over_to_kubernetes(*objects);
-  else
-    hand_over(request, script,
-              [&](const std::string& run_folder, const std::string& job) {
-                note_waiting(config, run_folder, job);
-              });
+  hand_over(request, script,
+            [&](const std::string& run_folder, const std::string& job) {
+              note_waiting(config, run_folder, job);
+            });
   return 0;
 }
 
@@ -359,7 +308,7 @@ int run(const SubmitOptions& options, Invocation& invocation) {
 void add_submit(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "submit",
-      "train as a batch job (Slurm, PBS, LSF, Flux, Kubernetes), or a sweep of "
+      "train as a batch job (Slurm, PBS, LSF, Flux), or a sweep of "
       "runs as an array");
   auto options = std::make_shared<SubmitOptions>();
   options->add_to(*command);

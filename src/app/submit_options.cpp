@@ -1,7 +1,5 @@
 #include "submit_options.hpp"
 
-#include <array>
-
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/launch/job_script.hpp"
 
@@ -20,31 +18,23 @@ void add_places(CLI::App& command, SubmitOptions& options) {
   place("--pbs", options.pbs, "a PBS job");
   place("--lsf", options.lsf, "an LSF job");
   place("--flux", options.flux, "a Flux job");
-  place("--kubernetes", options.kubernetes,
-        "an indexed Job of Kubernetes, on several hosts an MPIJob");
   place("--local", options.local,
         "the runs of a sweep one after another on this machine");
   command.add_option("--container", options.container,
                      "image: a .sif file (Apptainer); of a registry for Pyxis "
-                     "(srun) and Kubernetes");
+                     "(srun)");
   add_repeated_option(command, "--mount", options.mounts,
                       "FOLDER[:INSIDE[:ro]] that the container sees besides "
-                      "what the config names; of Kubernetes CLAIM:INSIDE");
+                      "what the config names");
 }
 
-// Kubernetes charges no account, and a sweep on this machine is no job.
+// A sweep on this machine is no job.
 void exclude_what_is_not_read(CLI::App& command) {
-  const auto exclude = [&](const char* place, const auto& options) {
-    for (const char* option : options)
-      command.get_option(place)->excludes(command.get_option(option));
-  };
-  exclude("--kubernetes", std::to_array({"--account"}));
-  exclude(
-      "--local",
-      std::to_array({"--account", "--partition", "--time", "--nodes",
-                     "--ranks-per-node", "--gpus-per-node", "--cpus-per-rank",
-                     "--max-requeues", "--name", "--launcher", "--line",
-                     "--setup", "--container", "--mount"}));
+  for (const char* option :
+       {"--account", "--partition", "--time", "--nodes", "--ranks-per-node",
+        "--gpus-per-node", "--cpus-per-rank", "--max-requeues", "--name",
+        "--launcher", "--line", "--setup", "--container", "--mount"})
+    command.get_option("--local")->excludes(command.get_option(option));
 }
 
 }  // namespace
@@ -78,7 +68,7 @@ void SubmitOptions::add_to(CLI::App& command) {
     return command.add_option(name, into, what);
   };
   text("--time", time,
-       "time limit of the job: 24:00:00 (default; of Kubernetes none), "
+       "time limit of the job: 24:00:00 (default), "
        "1-12:00:00 (days), 90:00 or 90 (minutes)");
   text("--account", account, "account or project to charge");
   text("--partition,--queue", partition, "partition or queue");

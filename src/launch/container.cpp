@@ -63,7 +63,7 @@ Mount parsed_mount(const std::string& text) {
   const auto fail = [&] {
     throw ConfigError("[submit] --mount " + text +
                       " is none. Hint: /folder, /folder:/inside or "
-                      "/folder:/inside:ro; of Kubernetes claim:/inside");
+                      "/folder:/inside:ro");
   };
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -87,12 +87,6 @@ std::vector<std::string> named_paths(const Config& config) {
     return path.empty() || path == "none" || is_in_object_store(path);
   });
   return paths;
-}
-
-std::string named_object_store(const Config& config) {
-  const auto paths = path_values(config);
-  const auto found = std::ranges::find_if(paths, is_in_object_store);
-  return found == paths.end() ? "" : *found;
 }
 
 std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
@@ -131,21 +125,6 @@ fs::path path_on_host(const fs::path& path, const std::vector<Mount>& mounts) {
       return plain(mount.source /
                    plain(path).lexically_relative(plain(mount.target)));
   return path;
-}
-
-void check_mounted(const std::vector<std::string>& paths,
-                   const std::vector<Mount>& mounts) {
-  for (const auto& path : paths) {
-    const bool held = std::ranges::any_of(mounts, [&](const Mount& mount) {
-      return is_below(plain(path), plain(mount.target));
-    });
-    if (!path.starts_with('/') || !held)
-      throw ConfigError(
-          "[submit] " + path +
-          " is in none of the pod's volumes. Hint: --mount CLAIM:/folder that "
-          "holds it, and absolute paths in the config; --out for the run "
-          "folder");
-  }
 }
 
 bool is_sif(const std::string& image) { return image.ends_with(".sif"); }

@@ -11,10 +11,8 @@
 
 namespace chexnet {
 
-// The files in templates/, as they were when the program was built.
+// The file in templates/, as it was when the program was built.
 extern const char* const kJobScriptTemplate;
-extern const char* const kKubernetesJobTemplate;
-extern const char* const kKubernetesMpiJobTemplate;
 
 struct TemplateValues {
   std::map<std::string, std::string> texts;

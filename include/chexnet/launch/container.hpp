@@ -10,7 +10,7 @@
 namespace chexnet {
 
 struct Mount {
-  std::string source;  // a folder; for Kubernetes the name of a claim
+  std::string source;  // a folder of the host
   std::string target;  // where the container has it
   bool read_only = false;
 };
@@ -21,8 +21,6 @@ Mount parsed_mount(const std::string& text);
 
 // Files and folders that the config names, but nothing in an object store.
 std::vector<std::string> named_paths(const Config& config);
-// The first place in an object store that it names, or nothing.
-std::string named_object_store(const Config& config);
 
 // `given`, and the fewest existing folders that hold `paths` and
 // `working_folder`, each in its own place. Of a file its folder; of what is not
@@ -36,10 +34,6 @@ std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
 // mount shows it from elsewhere.
 std::filesystem::path path_on_host(const std::filesystem::path& path,
                                    const std::vector<Mount>& mounts);
-
-// ConfigError for the first of `paths` that is relative or below no target.
-void check_mounted(const std::vector<std::string>& paths,
-                   const std::vector<Mount>& mounts);
 
 // An image of Apptainer, which is a file, and not one of a registry.
 bool is_sif(const std::string& image);

@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <string_view>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -41,8 +40,7 @@ class PrivateScript {
   std::filesystem::path path_;
 };
 
-// What hands `script` to the batch system. bsub reads it from its input, else
-// it takes no options from it.
+// What hands `script` to the batch system.
 std::vector<std::string> command_for(Scheduler scheduler,
                                      const std::string& script) {
   switch (scheduler) {
@@ -50,26 +48,13 @@ std::vector<std::string> command_for(Scheduler scheduler,
       return {"sbatch", "--parsable", script};
     case Scheduler::kPbs:
       return {"qsub", script};
-    case Scheduler::kLsf:
-      return {"sh", "-c", "exec bsub <\"$0\"", script};
     case Scheduler::kFlux:
       return {"flux", "batch", script};
   }
   return {};
 }
 
-// The job in what was printed when it was taken: the first line, or of bsub's
-// "Job <77> is submitted to default queue <normal>." the number.
-std::string job_in(const std::string& printed) {
-  constexpr std::string_view kBsub = "Job <";
-  const size_t sentence = printed.find(kBsub);
-  if (sentence == std::string::npos)
-    return printed.substr(0, printed.find('\n'));
-  const size_t number = sentence + kBsub.size();
-  return printed.substr(number, printed.find_first_of(">\n", number) - number);
-}
-
-// Returns the job.
+// Returns the job: the first line that is printed.
 std::string hand_over(const std::vector<std::string>& command) {
   constexpr double kTimeout_s = 60;
   const ChildOutput result = output_of(command, kTimeout_s);
@@ -80,7 +65,7 @@ std::string hand_over(const std::vector<std::string>& command) {
         " failed, see above. Hint: --dry-run shows what is handed "
         "over; account, partition and the like belong into "
         "$CHEXNET_SITE");
-  return job_in(result.output);
+  return result.output.substr(0, result.output.find('\n'));
 }
 
 }  // namespace

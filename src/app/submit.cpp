@@ -5,7 +5,7 @@
 //   --local     the points of a sweep one after another, each as
 //               `train --resume auto`: the same command again goes on with
 //               those that are not complete
-//   else        the script is handed to sbatch, qsub, bsub or flux from a
+//   else        the script is handed to sbatch, qsub or flux from a
 //               private file
 //
 // What a run would refuse is refused here, for every point, before the job
@@ -66,7 +66,6 @@ void override_with(const SubmitOptions& options, JobRequest& request) {
                        options.setup.end());
   if (options.slurm) request.scheduler = Scheduler::kSlurm;
   if (options.pbs) request.scheduler = Scheduler::kPbs;
-  if (options.lsf) request.scheduler = Scheduler::kLsf;
   if (options.flux) request.scheduler = Scheduler::kFlux;
   text(options.container, request.container);
   for (const auto& mount : options.mounts)
@@ -308,7 +307,7 @@ int run(const SubmitOptions& options, Invocation& invocation) {
 void add_submit(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "submit",
-      "train as a batch job (Slurm, PBS, LSF, Flux), or a sweep of "
+      "train as a batch job (Slurm, PBS, Flux), or a sweep of "
       "runs as an array");
   auto options = std::make_shared<SubmitOptions>();
   options->add_to(*command);

@@ -16,7 +16,6 @@ void add_places(CLI::App& command, SubmitOptions& options) {
   };
   place("--slurm", options.slurm, "a Slurm job (the default)");
   place("--pbs", options.pbs, "a PBS job");
-  place("--lsf", options.lsf, "an LSF job");
   place("--flux", options.flux, "a Flux job");
   place("--local", options.local,
         "the runs of a sweep one after another on this machine");

@@ -1,11 +1,9 @@
-// Sources: sbatch(1), qsub(1) of PBS, IBM Spectrum LSF 10.1 (bsub),
-// flux-batch(1) and flux-run(1).
+// Sources: sbatch(1), qsub(1) of PBS, flux-batch(1) and flux-run(1).
 #include "job_options.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <cctype>
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -15,8 +13,6 @@
 
 namespace chexnet {
 namespace {
-
-constexpr double kMinute_s = 60;
 
 // Minutes and seconds behind a colon.
 std::string two_digits(int64_t value) {
@@ -118,37 +114,6 @@ std::vector<std::string> pbs_options(const JobRequest& request) {
   return options;
 }
 
-// A slot is a rank; GPUs are counted for each host. Times have minutes, so a
-// warning takes at least one: short jobs go without. -r: LSF starts the job
-// again when its host fails.
-std::vector<std::string> lsf_options(const JobRequest& request) {
-  std::string name = job_name(request);
-  if (!request.points.empty())
-    name += "[1-" + std::to_string(request.points.size()) + "]";
-  const auto minutes =
-      static_cast<int>(std::ceil(seconds_of(request) / kMinute_s));
-  std::vector<std::string> options = {
-      "-J \"" + name + "\"", "-n " + std::to_string(total_ranks(request)),
-      "-R \"span[ptile=" + std::to_string(ranks_per_node(request)) + "]\""};
-  if (request.cpus_per_rank > 1)
-    options.push_back("-R \"affinity[core(" +
-                      std::to_string(request.cpus_per_rank) + ")]\"");
-  if (request.gpus_per_node > 0)
-    options.push_back("-gpu \"num=" + std::to_string(request.gpus_per_node) +
-                      "\"");
-  options.push_back("-W " + std::to_string(minutes / 60) + ":" +
-                    two_digits(minutes % 60));
-  constexpr int kShortJobMinutes = 10;
-  if (minutes >= kShortJobMinutes)
-    options.insert(options.end(), {"-wa 'USR1'", "-wt '1'"});
-  if (!request.account.empty()) options.push_back("-P " + request.account);
-  if (!request.partition.empty()) options.push_back("-q " + request.partition);
-  options.insert(
-      options.end(),
-      {"-r", "-Q \"" + std::to_string(kLsfRequeue) + "\"", "-o /dev/null"});
-  return options;
-}
-
 // A slot is a host, because GPUs cannot be asked for by less than a rank.
 std::vector<std::string> flux_options(const JobRequest& request) {
   std::vector<std::string> options = {
@@ -203,10 +168,6 @@ std::string directive_lines(const JobRequest& request) {
         options.push_back("-J 0-" + std::to_string(request.points.size() - 1));
       lines = pbs_lines(request);
       break;
-    case Scheduler::kLsf:
-      prefix = "#BSUB";
-      options = lsf_options(request);
-      break;
     case Scheduler::kFlux:
       prefix = "# flux:";
       options = flux_options(request);
@@ -250,11 +211,6 @@ std::string flux_run_options(const JobRequest& request) {
     options += " --gpus-per-task=" +
                std::to_string(std::max(1, request.gpus_per_node / ranks));
   return options + " -o pmi=pmix";
-}
-
-std::string log_name(const JobRequest& request) {
-  return command_text({job_name(request)}) + "-\"$LSB_JOBID\"" +
-         (request.points.empty() ? ".out" : "_\"$LSB_JOBINDEX\".out");
 }
 
 }  // namespace chexnet

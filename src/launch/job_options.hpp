@@ -23,7 +23,4 @@ QsubOptions qsub_options(const JobRequest& request);
 // What `flux run` takes to start all ranks.
 std::string flux_run_options(const JobRequest& request);
 
-// Where LSF's script writes, as shell text.
-std::string log_name(const JobRequest& request);
-
 }  // namespace chexnet

@@ -40,8 +40,6 @@ std::string task_index(const JobRequest& request) {
       return request.points.size() == 1
                  ? "0"
                  : "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
-    case Scheduler::kLsf:
-      return "${LSB_JOBINDEX:-}";
     case Scheduler::kFlux:
       return "${CHEXNET_TASK:-}";
   }
@@ -52,11 +50,10 @@ std::string task_index(const JobRequest& request) {
 std::string task_lines(const JobRequest& request) {
   if (request.points.empty()) return "";
   const std::string index = task_index(request);
-  const size_t first = request.scheduler == Scheduler::kLsf ? 1 : 0;
   std::string text = "case " + index + " in\n";
   for (size_t i = 0; i < request.points.size(); ++i) {
     const auto& point = request.points[i];
-    text += "  " + std::to_string(first + i) +
+    text += "  " + std::to_string(i) +
             ") run=" + folder_word(point.run_folder) + "; arguments+=(";
     for (size_t a = 0; a < point.assignments.size(); ++a)
       text += (a == 0 ? "--set " : " --set ") + shell(point.assignments[a]);
@@ -300,8 +297,6 @@ std::string job_script(const JobRequest& request) {
       qsub.variables.empty() ? "" : shell(qsub.variables);
   values.texts["FLUX_RUN_OPTIONS"] = flux_run_options(request);
   values.texts["RANKS_PER_NODE"] = std::to_string(ranks_per_node(request));
-  values.texts["LSF_REQUEUE"] = std::to_string(kLsfRequeue);
-  values.texts["LOG_NAME"] = log_name(request);
   values.texts["STEP_OPTIONS"] =
       request.container.empty() || sif ? "" : pyxis_options(request);
   put_exit_codes(values);

@@ -55,7 +55,7 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
     }
     if (key == "scheduler") {
       const auto scheduler = find_choice<Scheduler>(first);
-      if (!scheduler) fail("= '" + first + "'. Hint: slurm, pbs, lsf or flux");
+      if (!scheduler) fail("= '" + first + "'. Hint: slurm, pbs or flux");
       request.scheduler = *scheduler;
     }
   }

@@ -13,8 +13,8 @@ lines: ['--constraint=v100']
 YAML
 n=0
 declare -A launchers
-launchers=([slurm]='mpirun srun' [pbs]=mpirun [lsf]=mpirun [flux]='mpirun flux-run')
-for scheduler in slurm pbs lsf flux; do
+launchers=([slurm]='mpirun srun' [pbs]=mpirun [flux]='mpirun flux-run')
+for scheduler in slurm pbs flux; do
   for extra in "" "--sweep train.lr=1e-3,3e-4 --seeds 2" "--site $scratch/site.yaml --nodes 2" "--container $scratch/it.sif --nodes 1"; do
     for launcher in ${launchers[$scheduler]}; do
       n=$((n + 1))
@@ -24,7 +24,7 @@ for scheduler in slurm pbs lsf flux; do
     done
   done
 done
-check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/slurm/train.sbatch scripts/pbs/train.pbs scripts/lsf/train.bsub scripts/flux/train.flux scripts/install/image_steps scripts/install/healthy scripts/install/run third_party/portable/make_libraries
+check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/slurm/train.sbatch scripts/pbs/train.pbs scripts/flux/train.flux scripts/install/image_steps scripts/install/healthy scripts/install/run third_party/portable/make_libraries
 refused 2 "nearest are 'train.lr'" submit "$small" --sweep train.lrr=1 --dry-run
 refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32" submit "$small" --nodes 8 --gpus-per-node 4 --dry-run
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run
@@ -34,7 +34,7 @@ refused 2 "lr=0.001_seed=1 would be the same run" submit "$small" --out "$scratc
 "$forked" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh" 2>"$scratch/log"
 check "GPUs for a config of CPUs get a warning" grep -qF '[submit] the job has 4 GPUs on each host, and launch.device is cpu' "$scratch/log"
 check "the warning of a short job leaves most of it" grep -qx '#SBATCH --signal=B:USR1@6' "$scratch/short.sh"
-refused 2 "--launcher srun is of Slurm" submit "$small" --lsf --launcher srun --dry-run
+refused 2 "--launcher srun is of Slurm" submit "$small" --pbs --launcher srun --dry-run
 refused 2 "--launcher flux-run is of Flux" submit "$small" --launcher flux-run --dry-run
 
 # Containers: Pyxis adds options to srun, Apptainer starts the program; both see what the config names and the run folder.
@@ -45,7 +45,7 @@ check "the program is the image's" grep -qx 'program=(chexnet-train)' "$scratch/
 "$forked" submit "$small" --gpus-per-node 1 --container "$scratch/it.sif" --out "$scratch/run" --dry-run >"$scratch/sif.sh" 2>/dev/null
 check "Apptainer shows GPUs and the working folder" grep -qE "^program=\(apptainer exec --nv --pwd $PWD --bind .* $scratch/it.sif chexnet-train\)$" "$scratch/sif.sh"
 refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --container registry/x --dry-run
-refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --lsf --container registry/x --dry-run
+refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --pbs --container registry/x --dry-run
 pyxis=(submit "$small" --launcher srun --container registry/x --out "$scratch/run" --set privacy.ids=pseudonym --dry-run)
 refused 2 "--container registry/x: patients get pseudonyms, whose key would be in the home of a container" "${pyxis[@]}"
 check "a key in a folder of the host is shown to it" bash -c '"$@" 2>/dev/null | grep -q -- "--container-mounts=[^ ]*$0"' "$scratch" "$program" "${pyxis[@]}" --set "privacy.key=$scratch/patients.key"
@@ -64,12 +64,12 @@ refused 2 "so the container would not see it" submit "$small" --container x.sif 
 printf '%s\n' 'account: "a\nrm -rf /"' >"$scratch/evil.yaml"
 refused 2 "--account (in a site file account) 'a': holds a blank, quote, backslash or line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
 printf 'nodes: 0\n' >"$scratch/none.yaml"
-for scheduler in slurm pbs lsf flux; do
+for scheduler in slurm pbs flux; do
   refused 2 "none.yaml:1: 'nodes' = '0' is no count. Hint: a whole number from 1 to 100000" submit "$small" --$scheduler --site "$scratch/none.yaml" --dry-run
 done
 printf '%s\n' 'setup: ["a\nrm -rf /"]' >"$scratch/evil.yaml"
 refused 2 "holds a line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
-for scheduler in slurm pbs lsf flux; do
+for scheduler in slurm pbs flux; do
   refused 2 "--account (in a site file account) 'a b': holds a blank" submit "$small" --$scheduler --account "a b" --dry-run
   refused 2 "--partition (in a site file partition) 'a\"b': holds a blank" submit "$small" --$scheduler --partition 'a"b' --dry-run
 done
@@ -93,9 +93,6 @@ check "by the name that the job has" grep -qF 'what it prints: it_s_one-*.out he
 "$forked" status "$scratch/a run" >"$scratch/waits.txt" 2>&1; rc=$?
 check "status shows it as waiting for the job (exit $rc)" eval '[ $rc = 0 ] && grep -q "^  run  .*/a run  (waiting)$" "$scratch/waits.txt" && grep -q "^  job  *4711, " "$scratch/waits.txt"'
 check "in a folder that is the user's own" [ "$(stat -c %a "$scratch/a run" | tail -c 2)" = 0 ]
-printf '#!/bin/sh\necho "Job <77> is submitted to default queue <normal>."\n' >"$scratch/tmp/bsub"; chmod +x "$scratch/tmp/bsub"
-PATH=$scratch/tmp:$PATH "$program" submit "$small" --lsf --out "$scratch/of lsf" >"$scratch/out.txt" 2>/dev/null
-check "of LSF's sentence the number is the job" [ "$(head -n 1 "$scratch/of lsf/submitted")" = 77 ]
 PATH=$scratch/tmp:$PATH "$program" submit "$small" --out "$scratch/queued" --seeds 2 --set train.max_steps=1 --set eval.splits=[] >/dev/null 2>&1
 "$program" train "$small" --out "$scratch/queued/seed=1" --set run.seed=1 --set train.max_steps=1 --set eval.splits=[] 2>"$scratch/log" || cat "$scratch/log"
 "$forked" status "$scratch/queued" --json >"$scratch/states.json"

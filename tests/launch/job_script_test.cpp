@@ -80,16 +80,15 @@ TEST_CASE("a run folder is no option of the commands that get it") {
 
 TEST_CASE("what a site sets up may read variables that are not set") {
   JobRequest request;
-  request.scheduler = GENERATE(Scheduler::kSlurm, Scheduler::kPbs,
-                               Scheduler::kLsf, Scheduler::kFlux);
+  request.scheduler =
+      GENERATE(Scheduler::kSlurm, Scheduler::kPbs, Scheduler::kFlux);
   request.setup = {
       R"([ -n "$CHEXNET_NOBODY_SETS_THIS" ] || echo set up >seen)"};
   request.program = {"bash", "-c", "exit 2"};
   const ScratchFolder folder;
   const std::string job = folder.write("job", job_script(request));
   const std::string here = folder.path().string();
-  CHECK(output_of({"env", "-C", here, "PBS_O_WORKDIR=" + here, "LSB_JOBID=7",
-                   "bash", job})
+  CHECK(output_of({"env", "-C", here, "PBS_O_WORKDIR=" + here, "bash", job})
             .exit_code == 2);
   CHECK(std::filesystem::exists(folder / "seen"));
 }
@@ -165,7 +164,7 @@ TEST_CASE("a time limit has one meaning, and none is no limit") {
     CHECK_FALSE(limit_s(text));
 }
 
-TEST_CASE("LSF and Flux are asked for hosts, ranks, GPUs and time") {
+TEST_CASE("Flux is asked for hosts, ranks, GPUs and time") {
   JobRequest request;
   request.nodes = 2;
   request.gpus_per_node = 4;
@@ -173,21 +172,8 @@ TEST_CASE("LSF and Flux are asked for hosts, ranks, GPUs and time") {
   request.account = "chest";
   request.partition = "gpu";
   request.run_folder = "runs/x";
-  request.time = "1-00:30:00";
-  request.scheduler = Scheduler::kLsf;
+  request.time = "5";
   request.points = sweep_points({"train.lr=1,2"}, 0, "runs/s");
-  const std::string lsf = job_script(request);
-  for (const char* part :
-       {"#BSUB -J \"chexnet[1-2]\"\n", "#BSUB -n 8\n",
-        "#BSUB -R \"span[ptile=4]\"\n", "#BSUB -R \"affinity[core(10)]\"\n",
-        "#BSUB -gpu \"num=4\"\n", "#BSUB -W 24:30\n", "#BSUB -wa 'USR1'\n",
-        "#BSUB -P chest\n", "#BSUB -q gpu\n", "#BSUB -Q \"99\"\n",
-        "  2) run=runs/s/lr=2; arguments+=(--set train.lr=2) ;;", "code=99\n"})
-    CHECK(has(lsf, part));
-  request.time = "5";  // minutes; too short for a warning of a minute
-  CHECK(has(job_script(request), "#BSUB -W 0:05\n"));
-  CHECK_FALSE(has(job_script(request), "#BSUB -wa"));
-
   request.scheduler = Scheduler::kFlux;
   request.launcher = JobLauncher::kFluxRun;
   const std::string flux = job_script(request);
@@ -388,29 +374,6 @@ TEST_CASE("PBS gives a job the variables that its config names") {
 }
 
 TEST_CASE(
-    "LSF is asked for another start by an exit code, as often as allowed") {
-  JobRequest request;
-  request.scheduler = Scheduler::kLsf;
-  const ScratchFolder folder;
-  request.run_folder = (folder / "a run").string();
-  const auto ends = [&](const char* program, int starts) {
-    request.program = {"bash", "-c", program};
-    const std::string job = folder.write("job", job_script(request));
-    std::vector<int> codes;
-    for (int i = 0; i < starts; ++i)
-      codes.push_back(output_of({"env", "-C", folder.path().string(),
-                                 "LSB_JOBID=7", "bash", job})
-                          .exit_code);
-    return codes;
-  };
-  CHECK(ends("exit 2", 1) == std::vector{2});
-  CHECK(ends("exit 5", 4) == std::vector{99, 99, 5, 5});
-  request.run_folder = (folder / "another").string();
-  request.max_requeues = 1;
-  CHECK(ends("exit 75", 3) == std::vector{99, 75, 75});
-}
-
-TEST_CASE(
     "the job scripts of the project, for each system, are what submit writes") {
   JobRequest request;
   request.name = "chexnet";
@@ -423,7 +386,6 @@ TEST_CASE(
   for (const auto& [scheduler, file] :
        {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
         std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"},
-        std::pair{Scheduler::kLsf, "scripts/lsf/train.bsub"},
         std::pair{Scheduler::kFlux, "scripts/flux/train.flux"}}) {
     request.scheduler = scheduler;
     std::ifstream stream(std::string(CHEXNET_SOURCE_DIR) + "/" + file);
@@ -440,8 +402,8 @@ TEST_CASE("an account or partition is one plain word") {
                             "b",
                             " "})
     for (const auto member : {&JobRequest::account, &JobRequest::partition})
-      for (const auto scheduler : {Scheduler::kSlurm, Scheduler::kPbs,
-                                   Scheduler::kLsf, Scheduler::kFlux}) {
+      for (const auto scheduler :
+           {Scheduler::kSlurm, Scheduler::kPbs, Scheduler::kFlux}) {
         JobRequest request;
         request.scheduler = scheduler;
         request.*member = value;

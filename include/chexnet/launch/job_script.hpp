@@ -1,4 +1,4 @@
-// Batch scripts for Slurm, PBS, LSF and Flux. The script starts the program,
+// Batch scripts for Slurm, PBS and Flux. The script starts the program,
 // which starts its ranks itself; passes USR1 on; and asks for another start
 // after exit codes that may pass (core/exit_codes.hpp), at most `max_requeues`
 // times and not after RestartPolicy::kSamePlace restarts at the same
@@ -16,11 +16,11 @@
 
 namespace chexnet {
 
-enum class Scheduler { kSlurm, kPbs, kLsf, kFlux };
+enum class Scheduler { kSlurm, kPbs, kFlux };
 constexpr auto names_of(Scheduler) {
   using enum Scheduler;
   return std::to_array<NamedChoice<Scheduler>>(
-      {{kSlurm, "slurm"}, {kPbs, "pbs"}, {kLsf, "lsf"}, {kFlux, "flux"}});
+      {{kSlurm, "slurm"}, {kPbs, "pbs"}, {kFlux, "flux"}});
 }
 
 // What starts the ranks of a job: the program's own mpirun, a step of Slurm, or
@@ -76,16 +76,13 @@ struct JobRequest {
 };
 
 // A time limit in seconds: one meaning for all batch systems. A number alone is
-// minutes, as Slurm, LSF and Flux have it. Nothing for what is no time, and for
+// minutes, as Slurm and Flux have it. Nothing for what is no time, and for
 // none (Slurm's 0).
 std::optional<double> limit_s(const std::string& time);
 
 // What batch systems call the job: its name in the characters that all of them
 // take.
 std::string job_name(const JobRequest& request);
-
-// The exit code of an LSF script that asks for another start (bsub -Q).
-inline constexpr int kLsfRequeue = 99;
 
 // Ranks of the whole job.
 int total_ranks(const JobRequest& request);

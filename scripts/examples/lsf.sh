@@ -10,8 +10,13 @@
 #BSUB -r
 #BSUB -Q "99"
 #BSUB -o /dev/null
-# Written by `chexnet-train submit --lsf`: bsub <FILE. The program asks LSF for the time left and stops itself before it
-# ends; -wa and USR2, which LSF sends at the run limit, are safety nets. -Q: exit code 99 asks for another start.
+# Training under IBM Spectrum LSF, on two hosts of four GPUs: bsub <FILE. An example, not tested by us: no LSF was at hand.
+# A slot is a rank: -n counts them all, span[ptile=] those of a host, affinity[core()] their cores; -gpu counts for each host.
+# -wt is in minutes: leave -wa and -wt out of jobs below ten. An array (-J "chexnet[1-3]") takes a case of $LSB_JOBINDEX
+# for `run` and `arguments`. The program asks LSF for the time left and stops itself before it ends; -wa and USR2, which LSF
+# sends at the run limit ten minutes before it kills, are safety nets. -Q: exit code 99 asks for another start. -r: LSF starts
+# the job again when its host fails. bkill sends INT and TERM to each process, also to mpirun, which kills the ranks: such a
+# run goes back to its last checkpoint.
 # Of a job that it starts again LSF throws the output away.
 exec >>chexnet-"$LSB_JOBID".out 2>&1
 # Where Open MPI was built without LSF, its daemons reach the other hosts by LSF's own remote shell.

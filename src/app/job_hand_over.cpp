@@ -40,20 +40,6 @@ class PrivateScript {
   std::filesystem::path path_;
 };
 
-// What hands `script` to the batch system.
-std::vector<std::string> command_for(Scheduler scheduler,
-                                     const std::string& script) {
-  switch (scheduler) {
-    case Scheduler::kSlurm:
-      return {"sbatch", "--parsable", script};
-    case Scheduler::kPbs:
-      return {"qsub", script};
-    case Scheduler::kFlux:
-      return {"flux", "batch", script};
-  }
-  return {};
-}
-
 // Returns the job: the first line that is printed.
 std::string hand_over(const std::vector<std::string>& command) {
   constexpr double kTimeout_s = 60;
@@ -73,24 +59,16 @@ std::string hand_over(const std::vector<std::string>& command) {
 void hand_over(const JobRequest& request, const std::string& text,
                const Submitted& submitted) {
   const PrivateScript script(text);
-  const auto command = command_for(request.scheduler, script.path());
-  const bool several =
-      request.scheduler == Scheduler::kFlux && !request.points.empty();
+  const bool slurm = request.scheduler == Scheduler::kSlurm;
+  const std::string job =
+      slurm ? hand_over({"sbatch", "--parsable", script.path()})
+            : hand_over({"qsub", script.path()});
   const auto on_host = [&](const std::string& run_folder) {
     return path_on_host(run_folder, request.mounts).string();
   };
-  if (!several) {
-    const std::string job = hand_over(command);
-    for (const auto& point : request.points)
-      submitted(on_host(point.run_folder), job);
-    if (request.points.empty()) submitted(on_host(request.run_folder), job);
-  }
-  // Flux gives a job the environment that it was submitted with.
-  for (size_t i = 0; several && i < request.points.size(); ++i) {
-    setenv("CHEXNET_TASK", std::to_string(i).c_str(), 1);
-    submitted(on_host(request.points[i].run_folder), hand_over(command));
-  }
-  const bool slurm = request.scheduler == Scheduler::kSlurm;
+  for (const auto& point : request.points)
+    submitted(on_host(point.run_folder), job);
+  if (request.points.empty()) submitted(on_host(request.run_folder), job);
   log_info(
       "submitted. Where it stands: " +
       command_text(

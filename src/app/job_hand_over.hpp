@@ -14,7 +14,7 @@ namespace chexnet {
 using Submitted =
     std::function<void(const std::string& run_folder, const std::string& job)>;
 
-// To sbatch, qsub or flux; of a sweep, Flux gets a job for each point.
+// To sbatch or qsub.
 // `submitted` is called for each run, its folder as the host has it.
 void hand_over(const JobRequest& request, const std::string& script,
                const Submitted& submitted);

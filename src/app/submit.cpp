@@ -5,7 +5,7 @@
 //   --local     the points of a sweep one after another, each as
 //               `train --resume auto`: the same command again goes on with
 //               those that are not complete
-//   else        the script is handed to sbatch, qsub or flux from a
+//   else        the script is handed to sbatch or qsub from a
 //               private file
 //
 // What a run would refuse is refused here, for every point, before the job
@@ -66,7 +66,6 @@ void override_with(const SubmitOptions& options, JobRequest& request) {
                        options.setup.end());
   if (options.slurm) request.scheduler = Scheduler::kSlurm;
   if (options.pbs) request.scheduler = Scheduler::kPbs;
-  if (options.flux) request.scheduler = Scheduler::kFlux;
   text(options.container, request.container);
   for (const auto& mount : options.mounts)
     request.mounts.push_back(parsed_mount(mount));
@@ -305,10 +304,10 @@ int run(const SubmitOptions& options, Invocation& invocation) {
 }  // namespace
 
 void add_submit(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "submit",
-      "train as a batch job (Slurm, PBS, Flux), or a sweep of "
-      "runs as an array");
+  auto* command =
+      app.add_subcommand("submit",
+                         "train as a batch job (Slurm, PBS), or a sweep of "
+                         "runs as an array");
   auto options = std::make_shared<SubmitOptions>();
   options->add_to(*command);
   command->callback([&invocation, options] {

@@ -16,7 +16,6 @@ void add_places(CLI::App& command, SubmitOptions& options) {
   };
   place("--slurm", options.slurm, "a Slurm job (the default)");
   place("--pbs", options.pbs, "a PBS job");
-  place("--flux", options.flux, "a Flux job");
   place("--local", options.local,
         "the runs of a sweep one after another on this machine");
   command.add_option("--container", options.container,
@@ -76,8 +75,7 @@ void SubmitOptions::add_to(CLI::App& command) {
       ->check(in_file_system());
   command
       .add_option("--launcher", launcher,
-                  "mpirun (the program starts it), srun (Slurm) or flux-run "
-                  "(Flux)")
+                  "mpirun (the program starts it) or srun (Slurm)")
       ->check(CLI::IsMember(choice_names<JobLauncher>()));
   add_repeated_option(command, "--line", lines,
                       "additional line for the head of the script");

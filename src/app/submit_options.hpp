@@ -10,7 +10,7 @@ namespace chexnet {
 // Empty, 0 and, of max_requeues, -1: not given.
 struct SubmitOptions {
   std::vector<std::string> files, set, sweep, lines, setup, mounts;
-  bool slurm = false, pbs = false, flux = false, local = false, dry_run = false;
+  bool slurm = false, pbs = false, local = false, dry_run = false;
   int nodes = 0, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0,
       max_requeues = -1, seeds = 0;
   std::string account, partition, time, name, site, launcher, out, container;

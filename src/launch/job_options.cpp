@@ -1,4 +1,4 @@
-// Sources: sbatch(1), qsub(1) of PBS, flux-batch(1) and flux-run(1).
+// Sources: sbatch(1) and qsub(1) of PBS.
 #include "job_options.hpp"
 
 #include <algorithm>
@@ -114,28 +114,6 @@ std::vector<std::string> pbs_options(const JobRequest& request) {
   return options;
 }
 
-// A slot is a host, because GPUs cannot be asked for by less than a rank.
-std::vector<std::string> flux_options(const JobRequest& request) {
-  std::vector<std::string> options = {
-      "--job-name=" + job_name(request),
-      "--nodes=" + std::to_string(request.nodes),
-      "--nslots=" + std::to_string(request.nodes),
-      "--cores-per-slot=" + std::to_string(cores_per_node(request))};
-  if (request.gpus_per_node > 0)
-    options.push_back("--gpus-per-slot=" +
-                      std::to_string(request.gpus_per_node));
-  options.push_back(
-      "--time-limit=" + std::to_string(static_cast<int>(seconds_of(request))) +
-      "s");
-  if (!request.account.empty()) options.push_back("--bank=" + request.account);
-  if (!request.partition.empty())
-    options.push_back("--queue=" + request.partition);
-  options.insert(options.end(),
-                 {"--output=" + job_name(request) + "-{{id}}.out",
-                  "--signal=USR1@" + std::to_string(request.signal_s) + "s"});
-  return options;
-}
-
 }  // namespace
 
 std::string job_name(const JobRequest& request) {
@@ -168,10 +146,6 @@ std::string directive_lines(const JobRequest& request) {
         options.push_back("-J 0-" + std::to_string(request.points.size() - 1));
       lines = pbs_lines(request);
       break;
-    case Scheduler::kFlux:
-      prefix = "# flux:";
-      options = flux_options(request);
-      break;
   }
   assert(!prefix.empty());
   options.insert(options.end(), lines.begin(), lines.end());
@@ -199,18 +173,6 @@ QsubOptions qsub_options(const JobRequest& request) {
     word = words.erase(word, word + (apart ? 2 : 1));
   }
   return {command_text(words), variables};
-}
-
-std::string flux_run_options(const JobRequest& request) {
-  const int ranks = ranks_per_node(request);
-  std::string options =
-      "--nodes=" + std::to_string(request.nodes) +
-      " --ntasks=" + std::to_string(total_ranks(request)) +
-      " --cores-per-task=" + std::to_string(std::max(1, request.cpus_per_rank));
-  if (request.gpus_per_node > 0)
-    options += " --gpus-per-task=" +
-               std::to_string(std::max(1, request.gpus_per_node / ranks));
-  return options + " -o pmi=pmix";
 }
 
 }  // namespace chexnet

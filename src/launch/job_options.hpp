@@ -20,7 +20,4 @@ struct QsubOptions {
 };
 QsubOptions qsub_options(const JobRequest& request);
 
-// What `flux run` takes to start all ranks.
-std::string flux_run_options(const JobRequest& request);
-
 }  // namespace chexnet

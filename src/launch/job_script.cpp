@@ -40,8 +40,6 @@ std::string task_index(const JobRequest& request) {
       return request.points.size() == 1
                  ? "0"
                  : "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
-    case Scheduler::kFlux:
-      return "${CHEXNET_TASK:-}";
   }
   return "";
 }
@@ -120,20 +118,14 @@ void check_container(const JobRequest& request) {
     throw ConfigError(
         "[submit] --container " + request.container +
         ": mpirun inside a container starts no ranks on other hosts. Hint: "
-        "--launcher srun (Slurm) or flux-run (Flux), or --nodes 1");
+        "--launcher srun (Slurm), or --nodes 1");
 }
 
 void check_launcher(const JobRequest& request) {
-  const auto refuse = [&](const char* launcher, const char* of) {
-    throw ConfigError(std::string("[submit] --launcher ") + launcher +
-                      " is of " + of + ". Hint: --launcher mpirun");
-  };
   if (request.launcher == JobLauncher::kSrun &&
       request.scheduler != Scheduler::kSlurm)
-    refuse("srun", "Slurm");
-  if (request.launcher == JobLauncher::kFluxRun &&
-      request.scheduler != Scheduler::kFlux)
-    refuse("flux-run", "Flux");
+    throw ConfigError(
+        "[submit] --launcher srun is of Slurm. Hint: --launcher mpirun");
 }
 
 // The parts of the template that are this job's.
@@ -142,19 +134,7 @@ std::set<std::string> parts_of(const JobRequest& request) {
   for (char& c : system)
     c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   std::set<std::string> parts = {system};
-  const bool flux = request.scheduler == Scheduler::kFlux;
-  if (flux && !request.points.empty()) parts.insert("FLUX_SWEEP");
-  switch (request.launcher) {
-    case JobLauncher::kMpirun:
-      parts.insert(flux ? "FLUX_MPIRUN" : "MPIRUN");
-      break;
-    case JobLauncher::kSrun:
-      parts.insert("SRUN");
-      break;
-    case JobLauncher::kFluxRun:
-      parts.insert("FLUX_RUN");
-      break;
-  }
+  parts.insert(request.launcher == JobLauncher::kSrun ? "SRUN" : "MPIRUN");
   return parts;
 }
 
@@ -295,8 +275,6 @@ std::string job_script(const JobRequest& request) {
   values.texts["QSUB_OPTIONS"] = qsub.words;
   values.texts["QSUB_VARIABLES"] =
       qsub.variables.empty() ? "" : shell(qsub.variables);
-  values.texts["FLUX_RUN_OPTIONS"] = flux_run_options(request);
-  values.texts["RANKS_PER_NODE"] = std::to_string(ranks_per_node(request));
   values.texts["STEP_OPTIONS"] =
       request.container.empty() || sif ? "" : pyxis_options(request);
   put_exit_codes(values);

@@ -50,12 +50,12 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
     if (key == "max_requeues") request.max_requeues = count(0);
     if (key == "launcher") {
       const auto launcher = find_choice<JobLauncher>(first);
-      if (!launcher) fail("= '" + first + "'. Hint: mpirun, srun or flux-run");
+      if (!launcher) fail("= '" + first + "'. Hint: mpirun or srun");
       request.launcher = *launcher;
     }
     if (key == "scheduler") {
       const auto scheduler = find_choice<Scheduler>(first);
-      if (!scheduler) fail("= '" + first + "'. Hint: slurm, pbs or flux");
+      if (!scheduler) fail("= '" + first + "'. Hint: slurm or pbs");
       request.scheduler = *scheduler;
     }
   }

@@ -13,8 +13,8 @@ lines: ['--constraint=v100']
 YAML
 n=0
 declare -A launchers
-launchers=([slurm]='mpirun srun' [pbs]=mpirun [flux]='mpirun flux-run')
-for scheduler in slurm pbs flux; do
+launchers=([slurm]='mpirun srun' [pbs]=mpirun)
+for scheduler in slurm pbs; do
   for extra in "" "--sweep train.lr=1e-3,3e-4 --seeds 2" "--site $scratch/site.yaml --nodes 2" "--container $scratch/it.sif --nodes 1"; do
     for launcher in ${launchers[$scheduler]}; do
       n=$((n + 1))
@@ -24,7 +24,7 @@ for scheduler in slurm pbs flux; do
     done
   done
 done
-check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/slurm/train.sbatch scripts/pbs/train.pbs scripts/flux/train.flux scripts/install/image_steps scripts/install/healthy scripts/install/run third_party/portable/make_libraries
+check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/slurm/train.sbatch scripts/pbs/train.pbs scripts/install/image_steps scripts/install/healthy scripts/install/run third_party/portable/make_libraries
 refused 2 "nearest are 'train.lr'" submit "$small" --sweep train.lrr=1 --dry-run
 refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32" submit "$small" --nodes 8 --gpus-per-node 4 --dry-run
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run
@@ -35,7 +35,6 @@ refused 2 "lr=0.001_seed=1 would be the same run" submit "$small" --out "$scratc
 check "GPUs for a config of CPUs get a warning" grep -qF '[submit] the job has 4 GPUs on each host, and launch.device is cpu' "$scratch/log"
 check "the warning of a short job leaves most of it" grep -qx '#SBATCH --signal=B:USR1@6' "$scratch/short.sh"
 refused 2 "--launcher srun is of Slurm" submit "$small" --pbs --launcher srun --dry-run
-refused 2 "--launcher flux-run is of Flux" submit "$small" --launcher flux-run --dry-run
 
 # Containers: Pyxis adds options to srun, Apptainer starts the program; both see what the config names and the run folder.
 "$forked" submit "$small" --launcher srun --container registry.example.org#chexnet-train:cuda13 --mount "$scratch:/inside:ro" --out "$scratch/a run" --nodes 2 --dry-run >"$scratch/pyxis.sh" 2>/dev/null
@@ -64,12 +63,12 @@ refused 2 "so the container would not see it" submit "$small" --container x.sif 
 printf '%s\n' 'account: "a\nrm -rf /"' >"$scratch/evil.yaml"
 refused 2 "--account (in a site file account) 'a': holds a blank, quote, backslash or line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
 printf 'nodes: 0\n' >"$scratch/none.yaml"
-for scheduler in slurm pbs flux; do
+for scheduler in slurm pbs; do
   refused 2 "none.yaml:1: 'nodes' = '0' is no count. Hint: a whole number from 1 to 100000" submit "$small" --$scheduler --site "$scratch/none.yaml" --dry-run
 done
 printf '%s\n' 'setup: ["a\nrm -rf /"]' >"$scratch/evil.yaml"
 refused 2 "holds a line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
-for scheduler in slurm pbs flux; do
+for scheduler in slurm pbs; do
   refused 2 "--account (in a site file account) 'a b': holds a blank" submit "$small" --$scheduler --account "a b" --dry-run
   refused 2 "--partition (in a site file partition) 'a\"b': holds a blank" submit "$small" --$scheduler --partition 'a"b' --dry-run
 done

@@ -80,8 +80,7 @@ TEST_CASE("a run folder is no option of the commands that get it") {
 
 TEST_CASE("what a site sets up may read variables that are not set") {
   JobRequest request;
-  request.scheduler =
-      GENERATE(Scheduler::kSlurm, Scheduler::kPbs, Scheduler::kFlux);
+  request.scheduler = GENERATE(Scheduler::kSlurm, Scheduler::kPbs);
   request.setup = {
       R"([ -n "$CHEXNET_NOBODY_SETS_THIS" ] || echo set up >seen)"};
   request.program = {"bash", "-c", "exit 2"};
@@ -162,29 +161,6 @@ TEST_CASE("a time limit has one meaning, and none is no limit") {
   for (const char* text : {"0", "00:00:00", "-1", "1d", "24h", "nan", "1-2-3",
                            "2147483648", "999999999", "99999999999:00:00"})
     CHECK_FALSE(limit_s(text));
-}
-
-TEST_CASE("Flux is asked for hosts, ranks, GPUs and time") {
-  JobRequest request;
-  request.nodes = 2;
-  request.gpus_per_node = 4;
-  request.cpus_per_rank = 10;
-  request.account = "chest";
-  request.partition = "gpu";
-  request.run_folder = "runs/x";
-  request.time = "5";
-  request.points = sweep_points({"train.lr=1,2"}, 0, "runs/s");
-  request.scheduler = Scheduler::kFlux;
-  request.launcher = JobLauncher::kFluxRun;
-  const std::string flux = job_script(request);
-  for (const char* part :
-       {"# flux: --nodes=2\n", "# flux: --cores-per-slot=40\n",
-        "# flux: --gpus-per-slot=4\n", "# flux: --time-limit=300s\n",
-        "# flux: --bank=chest\n", "# flux: --queue=gpu\n",
-        "flux run --nodes=2 --ntasks=8 --cores-per-task=10 --gpus-per-task=1 "
-        "-o pmi=pmix",
-        "  1) run=runs/s/lr=2;", "flux --parent batch"})
-    CHECK(has(flux, part));
 }
 
 TEST_CASE("Slurm's warning fits short jobs and the margin of a stop") {
@@ -290,8 +266,7 @@ TEST_CASE(
   request.program = {"bash", "-c", "exit 5"};
   const auto [scheduler, restarts] =
       GENERATE(std::pair{Scheduler::kSlurm, "SLURM_RESTART_COUNT="},
-               std::pair{Scheduler::kPbs, "CHEXNET_SUBMISSION="},
-               std::pair{Scheduler::kFlux, "CHEXNET_SUBMISSION="});
+               std::pair{Scheduler::kPbs, "CHEXNET_SUBMISSION="});
   request.scheduler = scheduler;
 
   const ScratchFolder folder;
@@ -299,7 +274,7 @@ TEST_CASE(
   const std::string job = folder.write("job", job_script(request));
   const std::string stand_in =
       "#!/bin/sh\necho \"$@\" >>" + (folder / "asked").string() + "\n";
-  for (const char* program : {"bin/scontrol", "bin/qsub", "bin/flux"})
+  for (const char* program : {"bin/scontrol", "bin/qsub"})
     std::filesystem::permissions(folder.write(program, stand_in),
                                  std::filesystem::perms::owner_all);
   const std::string path =
@@ -320,8 +295,6 @@ TEST_CASE(
   CHECK(asked({"-u", "SLURM_RESTART_COUNT", "-u", "CHEXNET_SUBMISSION"}) == 3);
   CHECK(std::filesystem::exists(folder / "a run/job.pbs") ==
         (scheduler == Scheduler::kPbs));
-  CHECK(std::filesystem::exists(folder / "a run/job.flux") ==
-        (scheduler == Scheduler::kFlux));
 }
 
 TEST_CASE("PBS gets a job's own options and variables at its next start too") {
@@ -385,8 +358,7 @@ TEST_CASE(
   request.variables = {"NIH"};
   for (const auto& [scheduler, file] :
        {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
-        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"},
-        std::pair{Scheduler::kFlux, "scripts/flux/train.flux"}}) {
+        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"}}) {
     request.scheduler = scheduler;
     std::ifstream stream(std::string(CHEXNET_SOURCE_DIR) + "/" + file);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
@@ -402,8 +374,7 @@ TEST_CASE("an account or partition is one plain word") {
                             "b",
                             " "})
     for (const auto member : {&JobRequest::account, &JobRequest::partition})
-      for (const auto scheduler :
-           {Scheduler::kSlurm, Scheduler::kPbs, Scheduler::kFlux}) {
+      for (const auto scheduler : {Scheduler::kSlurm, Scheduler::kPbs}) {
         JobRequest request;
         request.scheduler = scheduler;
         request.*member = value;

@@ -1,4 +1,4 @@
-// Batch scripts for Slurm, PBS and Flux. The script starts the program,
+// Batch scripts for Slurm and PBS. The script starts the program,
 // which starts its ranks itself; passes USR1 on; and asks for another start
 // after exit codes that may pass (core/exit_codes.hpp), at most `max_requeues`
 // times and not after RestartPolicy::kSamePlace restarts at the same
@@ -16,20 +16,19 @@
 
 namespace chexnet {
 
-enum class Scheduler { kSlurm, kPbs, kFlux };
+enum class Scheduler { kSlurm, kPbs };
 constexpr auto names_of(Scheduler) {
   using enum Scheduler;
   return std::to_array<NamedChoice<Scheduler>>(
-      {{kSlurm, "slurm"}, {kPbs, "pbs"}, {kFlux, "flux"}});
+      {{kSlurm, "slurm"}, {kPbs, "pbs"}});
 }
 
-// What starts the ranks of a job: the program's own mpirun, a step of Slurm, or
-// a job inside the Flux instance that a batch job is.
-enum class JobLauncher { kMpirun, kSrun, kFluxRun };
+// What starts the ranks of a job: the program's own mpirun, or a step of Slurm.
+enum class JobLauncher { kMpirun, kSrun };
 constexpr auto names_of(JobLauncher) {
   using enum JobLauncher;
   return std::to_array<NamedChoice<JobLauncher>>(
-      {{kMpirun, "mpirun"}, {kSrun, "srun"}, {kFluxRun, "flux-run"}});
+      {{kMpirun, "mpirun"}, {kSrun, "srun"}});
 }
 
 // One task of an array: a run of its own.
@@ -76,7 +75,7 @@ struct JobRequest {
 };
 
 // A time limit in seconds: one meaning for all batch systems. A number alone is
-// minutes, as Slurm and Flux have it. Nothing for what is no time, and for
+// minutes, as Slurm has it. Nothing for what is no time, and for
 // none (Slurm's 0).
 std::optional<double> limit_s(const std::string& time);
 

@@ -7,8 +7,11 @@
 # flux: --time-limit=86400s
 # flux: --output=chexnet-{{id}}.out
 # flux: --signal=USR1@60s
-# Written by `chexnet-train submit --flux`: flux batch FILE. The program asks Flux for the time left and stops itself before
-# it ends; --signal is a safety net.
+# Training under Flux, on two hosts of four GPUs: flux batch FILE. An example, not tested by us. A slot is a host. mpirun
+# reaches other hosts by ssh; where Flux has flux-pmix, it can start the ranks itself:
+#   command=(flux run --nodes=2 --ntasks=8 --cores-per-task=10 --gpus-per-task=1 -o pmi=pmix "${program[@]}" ...)
+# Flux has no arrays: a sweep is a job for each run. The program asks Flux for the time left and stops itself before it ends;
+# --signal is a safety net.
 # Lines of a site (module load) stand above this one: what they source may read variables that are not set.
 set -u
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A real Grid Engine of two hosts (network namespaces of this machine), with the script of docs/cluster.md: ranks on both, as
-# its host file says; a job that is stopped, started again by exit code 99 and ends with the weights of an uninterrupted run
-# (on one host: see docs/cluster.md); one that stops itself before h_rt is over; a deleted one, which -notify warns by USR2.
+# A real Grid Engine of two hosts (network namespaces of this machine), with scripts as scripts/examples/grid_engine.sh: ranks on
+# both, as its host file says; a job that is stopped, started again by exit code 99 and ends with the weights of an uninterrupted run
+# (on one host: the example says why); one that stops itself before h_rt is over; a deleted one, which -notify warns by USR2.
 command -v qconf >/dev/null && [ -x /usr/sbin/sge_qmaster ] || { echo "skipped: no Grid Engine (scripts/setup --cluster-tests)"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo "skipped: network namespaces take root"; exit 77; }
 # Networks of its own, so that hosts of other tests have other addresses.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The template of job scripts is a script that shellcheck reads, as are the scripts that are made from it
+# The templates of job scripts are scripts that shellcheck reads, as are those that are made from them
 # (tests/launch/job_script_test.cpp holds these to be what `submit` writes; tests/app/submit_test.sh checks more kinds), and the examples.
 set -u
 command -v shellcheck >/dev/null || { echo 'skipped: no shellcheck (scripts/setup --cluster-tests)'; exit 77; }

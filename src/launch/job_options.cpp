@@ -2,7 +2,6 @@
 #include "job_options.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cctype>
 #include <cstdint>
 #include <string_view>
@@ -131,26 +130,16 @@ int ranks_per_node(const JobRequest& request) {
 }
 
 std::string directive_lines(const JobRequest& request) {
-  std::string prefix;
-  std::vector<std::string> options, lines = request.lines;
-  switch (request.scheduler) {
-    case Scheduler::kSlurm:
-      prefix = "#SBATCH";
-      options = slurm_options(request);
-      break;
-    case Scheduler::kPbs:
-      prefix = kPbs;
-      options = pbs_options(request);
-      // qsub takes no array of one.
-      if (request.points.size() > 1)
-        options.push_back("-J 0-" + std::to_string(request.points.size() - 1));
-      lines = pbs_lines(request);
-      break;
-  }
-  assert(!prefix.empty());
+  const bool slurm = request.scheduler == Scheduler::kSlurm;
+  auto options = slurm ? slurm_options(request) : pbs_options(request);
+  // qsub takes no array of one.
+  if (!slurm && request.points.size() > 1)
+    options.push_back("-J 0-" + std::to_string(request.points.size() - 1));
+  const auto lines = slurm ? request.lines : pbs_lines(request);
   options.insert(options.end(), lines.begin(), lines.end());
   std::string text;
-  for (const auto& option : options) text += directive(prefix, option);
+  for (const auto& option : options)
+    text += directive(slurm ? "#SBATCH" : std::string(kPbs), option);
   return text;
 }
 

@@ -1,11 +1,10 @@
-// What a JobRequest puts into templates/job_script.sh.in. The shell code is
-// there, and only there; here are values: each is one line, and each word that
-// a shell sees is quoted by command_text().
+// What a JobRequest puts into the script of its batch system in templates/. The
+// shell code is there, and only there; here are values: each is one line, and
+// each word that a shell sees is quoted by command_text().
 #include "chexnet/launch/job_script.hpp"
 
 #include <algorithm>
 #include <cassert>
-#include <cctype>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
@@ -33,15 +32,9 @@ std::string shell_words(const std::vector<std::string>& words) {
 // The task's number where the job is an array; a resubmitted task of PBS is a
 // job of its own.
 std::string task_index(const JobRequest& request) {
-  switch (request.scheduler) {
-    case Scheduler::kSlurm:
-      return "${SLURM_ARRAY_TASK_ID:-}";
-    case Scheduler::kPbs:
-      return request.points.size() == 1
-                 ? "0"
-                 : "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
-  }
-  return "";
+  if (request.scheduler == Scheduler::kSlurm) return "${SLURM_ARRAY_TASK_ID:-}";
+  return request.points.size() == 1 ? "0"
+                                    : "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
 }
 
 // Of a sweep: each task takes its own folder and assignments.
@@ -91,17 +84,24 @@ std::vector<std::string> apptainer_words(const JobRequest& request) {
 }
 
 // Options that Pyxis adds to srun; it has Enroot unpack the image.
-std::string pyxis_options(const JobRequest& request) {
+std::vector<std::string> pyxis_options(const JobRequest& request) {
   std::string mounts;
   for (const auto& mount : request.mounts)
     mounts += (mounts.empty() ? "" : ",") + mount.source + ":" + mount.target +
               (mount.read_only ? ":ro" : "");
-  std::string text;
-  for (const auto& word :
-       {"--container-image=" + pyxis_image(request.container),
-        "--container-mounts=" + mounts,
-        "--container-workdir=" + request.working_folder})
-    text += " " + shell(word);
+  return {"--container-image=" + pyxis_image(request.container),
+          "--container-mounts=" + mounts,
+          "--container-workdir=" + request.working_folder};
+}
+
+// What makes a step of Slurm of the program behind it; a step does not inherit
+// -c from Slurm 22.05 on.
+std::string step_text(const JobRequest& request) {
+  if (request.launcher != JobLauncher::kSrun) return "";
+  std::string text =
+      "srun --mpi=" + request.srun_mpi + " -c \"${SLURM_CPUS_PER_TASK:-1}\" ";
+  if (!request.container.empty() && !is_sif(request.container))
+    text += command_text(pyxis_options(request)) + " ";
   return text;
 }
 
@@ -126,16 +126,6 @@ void check_launcher(const JobRequest& request) {
       request.scheduler != Scheduler::kSlurm)
     throw ConfigError(
         "[submit] --launcher srun is of Slurm. Hint: --launcher mpirun");
-}
-
-// The parts of the template that are this job's.
-std::set<std::string> parts_of(const JobRequest& request) {
-  std::string system(choice_name(request.scheduler));
-  for (char& c : system)
-    c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  std::set<std::string> parts = {system};
-  parts.insert(request.launcher == JobLauncher::kSrun ? "SRUN" : "MPIRUN");
-  return parts;
 }
 
 // Each batch system reads quotes in its options in a way of its own; none has
@@ -259,12 +249,11 @@ std::string job_script(const JobRequest& request) {
     program = std::move(words);
   }
   TemplateValues values;
-  values.parts = parts_of(request);
   values.lines["DIRECTIVES"] = directive_lines(request);
   for (const auto& line : request.setup) values.lines["SETUP"] += line + "\n";
   values.lines.try_emplace("SETUP");
   values.lines["TASKS"] = task_lines(request);
-  values.texts["SRUN_MPI"] = request.srun_mpi;
+  values.texts["STEP"] = step_text(request);
   values.texts["PROGRAM"] = shell_words(program);
   values.texts["ARGUMENTS"] = shell_words(request.arguments);
   values.texts["RUN_FOLDER"] = folder_word(request.run_folder);
@@ -275,10 +264,10 @@ std::string job_script(const JobRequest& request) {
   values.texts["QSUB_OPTIONS"] = qsub.words;
   values.texts["QSUB_VARIABLES"] =
       qsub.variables.empty() ? "" : shell(qsub.variables);
-  values.texts["STEP_OPTIONS"] =
-      request.container.empty() || sif ? "" : pyxis_options(request);
   put_exit_codes(values);
-  return filled(kJobScriptTemplate, values);
+  return filled(
+      request.scheduler == Scheduler::kSlurm ? kSlurmScript : kPbsScript,
+      values);
 }
 
 }  // namespace chexnet

@@ -1,6 +1,3 @@
-// A line that begins with `#@` steers: `#@IF NAME@` to `#@END@` is a part that
-// may be left out, `#@NAME@` a block of lines. `@NAME@` inside a line is a
-// text.
 #include "script_template.hpp"
 
 #include <algorithm>
@@ -18,15 +15,10 @@ bool is_name(const std::string& text) {
   });
 }
 
-// The NAME of a line that is "#@" + keyword + NAME + "@".
-std::optional<std::string> name_of_line(const std::string& line,
-                                        const std::string& keyword) {
-  const std::string begin = "#@" + keyword;
-  if (!line.starts_with(begin) || !line.ends_with('@') ||
-      line.size() <= begin.size())
-    return std::nullopt;
-  const std::string name =
-      line.substr(begin.size(), line.size() - begin.size() - 1);
+// The NAME of a line that is "#@NAME@".
+std::optional<std::string> name_of_block(const std::string& line) {
+  if (!line.starts_with("#@") || !line.ends_with('@')) return std::nullopt;
+  const std::string name = line.substr(2, line.size() - 3);
   return is_name(name) ? std::optional(name) : std::nullopt;
 }
 
@@ -58,19 +50,10 @@ std::string filled_line(const std::string& line, const TemplateValues& values) {
 
 std::string filled(const std::string& script, const TemplateValues& values) {
   std::string out;
-  bool stands = true;  // false inside a part that is left out
   std::istringstream lines(script);
   for (std::string line; std::getline(lines, line);) {
-    if (line == "#@END@")
-      stands = true;
-    else if (const auto part = name_of_line(line, "IF "))
-      stands = values.parts.contains(*part);
-    else if (!stands)
-      continue;
-    else if (const auto block = name_of_line(line, ""))
-      out += value_of(values.lines, *block);
-    else
-      out += filled_line(line, values);
+    const auto block = name_of_block(line);
+    out += block ? value_of(values.lines, *block) : filled_line(line, values);
   }
   return out;
 }

@@ -24,7 +24,7 @@ for scheduler in slurm pbs; do
     done
   done
 done
-check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/slurm/train.sbatch scripts/pbs/train.pbs scripts/install/image_steps scripts/install/healthy scripts/install/run third_party/portable/make_libraries
+check "scripts of the project pass shellcheck" shellcheck -S warning scripts/setup scripts/test scripts/build scripts/quickstart scripts/bundle scripts/check_floor scripts/install/image_steps scripts/install/healthy scripts/install/run third_party/portable/make_libraries
 refused 2 "nearest are 'train.lr'" submit "$small" --sweep train.lrr=1 --dry-run
 refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32" submit "$small" --nodes 8 --gpus-per-node 4 --dry-run
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run

@@ -346,28 +346,6 @@ TEST_CASE("PBS gives a job the variables that its config names") {
   says("-vSEED=1", "SEED=1,");
 }
 
-TEST_CASE(
-    "the job scripts of the project, for each system, are what submit writes") {
-  JobRequest request;
-  request.name = "chexnet";
-  request.nodes = 2;
-  request.gpus_per_node = 4;
-  request.cpus_per_rank = 10;
-  request.arguments = {"configs/chexnet_densenet121.yaml"};
-  request.run_folder = "runs/chexnet_densenet121";
-  request.variables = {"NIH"};
-  for (const auto& [scheduler, file] :
-       {std::pair{Scheduler::kSlurm, "scripts/slurm/train.sbatch"},
-        std::pair{Scheduler::kPbs, "scripts/pbs/train.pbs"}}) {
-    request.scheduler = scheduler;
-    std::ifstream stream(std::string(CHEXNET_SOURCE_DIR) + "/" + file);
-    const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    INFO(file
-         << " is made by: chexnet-train submit --dry-run, see docs/cluster.md");
-    CHECK(text == job_script(request));
-  }
-}
-
 TEST_CASE("an account or partition is one plain word") {
   for (const char* value : {"a b", "a\tb", "a'b", "a\"b", "a`b", "a\\b", "a\nb",
                             "a\x7f"

@@ -17,7 +17,7 @@ check "it asks for the C library of third_party/floor.txt, and rpm" test "$(rpm 
 check "and gives nobody its private libraries" test -z "$(rpm -qp --provides "$package" | grep '\.so')"
 rpmlint "$package" >"$scratch/lint" 2>/dev/null
 # What rpmlint calls an error and is meant so: libraries and RPATHs of our own that ldconfig is not to know, a folder below /usr/lib,
-# LibTorch as it was published, job scripts that sbatch and qsub read; and who signs packages is the site's to say.
+# LibTorch as it was published, examples of job scripts; and who signs packages is the site's to say.
 known='arch-dependent-file-in-usr-lib|binary-or-shlib-defines-rpath|shared-library-without-dependency-information|missing-hash-section|shared-library-not-executable'
 known+='|library-without-ldconfig-post|invalid-soname|non-versioned-file-in-library-package|non-executable-script|no-signature'
 check "rpmlint finds no other error" bash -c "! grep ' E: ' '$scratch/lint' | grep -vE '$known'"

@@ -4,6 +4,9 @@
 #include "spelling_hint.hpp"
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <string_view>
+#include <utility>
 
 #include "chexnet/core/error.hpp"
 
@@ -30,12 +33,26 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// Options that are gone, and what is written instead.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6>
+    kRemoved = {{
+        {"--slurm", "--scheduler slurm"},
+        {"--pbs", "--scheduler pbs"},
+        {"--local", "--scheduler local"},
+        {"--lsf", "scripts/examples/lsf.sh"},
+        {"--flux", "scripts/examples/flux.sh"},
+        {"--kubernetes", "scripts/examples/kubernetes_job.yaml"},
+    }};
+
 }  // namespace
 
 std::string spelling_hint(const CLI::App& app) {
   const auto left = app.remaining(true);
   if (left.empty()) return "";
   const std::string word = left.front().substr(0, left.front().find('='));
+  for (const auto& [removed, instead] : kRemoved)
+    if (word == removed)
+      return "'" + word + "' is gone. Hint: now " + std::string(instead) + "\n";
   const CLI::App& command = innermost_command(app);
   const auto known =
       word.starts_with('-') ? option_names(command) : command_names(command);

@@ -1,12 +1,12 @@
 // submit: a batch job, an array of a sweep, or a sweep on this machine.
 //
-//   --dry-run   the script, or of --local the commands, on stdout; nothing is
-//               submitted or run
-//   --local     the points of a sweep one after another, each as
-//               `train --resume auto`: the same command again goes on with
-//               those that are not complete
-//   else        the script is handed to sbatch or qsub from a
-//               private file
+//   --dry-run          the script, or of a local sweep the commands, on stdout;
+//                      nothing is submitted or run
+//   --scheduler local  the points of a sweep one after another, each as
+//                      `train --resume auto`: the same command again goes on
+//                      with those that are not complete
+//   else               the script is handed to sbatch or qsub from a private
+//                      file
 //
 // What a run would refuse is refused here, for every point, before the job
 // waits in a queue.
@@ -64,8 +64,8 @@ void override_with(const SubmitOptions& options, JobRequest& request) {
                        options.lines.end());
   request.setup.insert(request.setup.end(), options.setup.begin(),
                        options.setup.end());
-  if (options.slurm) request.scheduler = Scheduler::kSlurm;
-  if (options.pbs) request.scheduler = Scheduler::kPbs;
+  if (const auto scheduler = find_choice<Scheduler>(options.scheduler))
+    request.scheduler = *scheduler;
   text(options.container, request.container);
   for (const auto& mount : options.mounts)
     request.mounts.push_back(parsed_mount(mount));
@@ -165,6 +165,7 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
                          const Invocation& invocation) {
   JobRequest request;
   request.program = invocation.command;
+  request.scheduler = scheduler_here();
   const std::string site_file = site_file_of(options);
   if (!site_file.empty()) read_site_file(site_file, request);
   override_with(options, request);
@@ -268,17 +269,18 @@ int run(const SubmitOptions& options, Invocation& invocation) {
       {options.files.begin(), options.files.end()}, options.set, &variables);
   check_run(config);
   JobRequest request = requested_job(options, config, invocation);
-  if (options.local && request.points.empty())
+  const bool local = options.scheduler == kLocal;
+  if (local && request.points.empty())
     throw ConfigError(
-        "[submit] --local is for sweeps. Hint: `chexnet-train train` runs one");
+        "[submit] --scheduler local is for sweeps. Hint: `chexnet-train train` "
+        "runs one");
   std::vector<Config> configs;
   for (const auto& point : request.points)
     configs.push_back(config_of(point, options, variables));
   if (configs.empty())
     configs.push_back(config_of({request.run_folder, {}}, options, variables));
   refuse_equal_points(request.points, configs);
-  if (options.local)
-    return options.dry_run ? print_sweep(request) : run_sweep(request);
+  if (local) return options.dry_run ? print_sweep(request) : run_sweep(request);
   check_setup(request.setup);
   for (const auto& of_point : configs) {
     check_pseudonym_key(request, of_point);
@@ -310,7 +312,8 @@ void add_submit(CLI::App& app, Invocation& invocation) {
                          "runs as an array");
   auto options = std::make_shared<SubmitOptions>();
   options->add_to(*command);
-  command->callback([&invocation, options] {
+  command->callback([&invocation, options, command] {
+    if (options->scheduler == kLocal) refuse_options_of_jobs(*command);
     invocation.run = [&invocation, options] {
       return run(*options, invocation);
     };

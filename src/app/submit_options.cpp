@@ -6,33 +6,20 @@
 namespace chexnet {
 namespace {
 
-// Where the job runs; the options that it declares exclude each other.
+// Where the job runs.
 void add_places(CLI::App& command, SubmitOptions& options) {
-  std::vector<CLI::Option*> places;
-  const auto place = [&](const char* name, bool& into, const char* text) {
-    auto* flag = command.add_flag(name, into, text);
-    for (auto* other : places) flag->excludes(other);
-    places.push_back(flag);
-  };
-  place("--slurm", options.slurm, "a Slurm job (the default)");
-  place("--pbs", options.pbs, "a PBS job");
-  place("--local", options.local,
-        "the runs of a sweep one after another on this machine");
+  command
+      .add_option("--scheduler", options.scheduler,
+                  "slurm or pbs (default: the site file's, else the one that "
+                  "is here); local: the runs of a sweep one after another on "
+                  "this machine")
+      ->check(CLI::IsMember({"slurm", "pbs", kLocal}));
   command.add_option("--container", options.container,
                      "image: a .sif file (Apptainer); of a registry for Pyxis "
                      "(srun)");
   add_repeated_option(command, "--mount", options.mounts,
                       "FOLDER[:INSIDE[:ro]] that the container sees besides "
                       "what the config names");
-}
-
-// A sweep on this machine is no job.
-void exclude_what_is_not_read(CLI::App& command) {
-  for (const char* option :
-       {"--account", "--partition", "--time", "--nodes", "--ranks-per-node",
-        "--gpus-per-node", "--cpus-per-rank", "--max-requeues", "--name",
-        "--launcher", "--line", "--setup", "--container", "--mount"})
-    command.get_option("--local")->excludes(command.get_option(option));
 }
 
 }  // namespace
@@ -42,8 +29,8 @@ void SubmitOptions::add_to(CLI::App& command) {
   add_set_option(command, set, "the files");
   add_places(command, *this);
   command.add_flag("--dry-run", dry_run,
-                   "print the script, or the commands of --local, and do "
-                   "nothing");
+                   "print the script, or the commands of a local sweep, and "
+                   "do nothing");
   const auto count = [&](const char* name, int& into, const char* text) {
     command.add_option(name, into, text)->check(CLI::Range(1, kMostOfAJob));
   };
@@ -82,7 +69,15 @@ void SubmitOptions::add_to(CLI::App& command) {
   add_repeated_option(command, "--setup", setup,
                       "shell line before the program");
   text("--site", site, "site file; default: $CHEXNET_SITE");
-  exclude_what_is_not_read(command);
+}
+
+void refuse_options_of_jobs(const CLI::App& command) {
+  for (const char* option :
+       {"--account", "--partition", "--time", "--nodes", "--ranks-per-node",
+        "--gpus-per-node", "--cpus-per-rank", "--max-requeues", "--name",
+        "--launcher", "--line", "--setup", "--container", "--mount"})
+    if (command.get_option(option)->count() > 0)
+      throw CLI::ExcludesError("--scheduler local", option);
 }
 
 }  // namespace chexnet

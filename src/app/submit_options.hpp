@@ -10,12 +10,18 @@ namespace chexnet {
 // Empty, 0 and, of max_requeues, -1: not given.
 struct SubmitOptions {
   std::vector<std::string> files, set, sweep, lines, setup, mounts;
-  bool slurm = false, pbs = false, local = false, dry_run = false;
+  bool dry_run = false;
   int nodes = 0, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0,
       max_requeues = -1, seeds = 0;
-  std::string account, partition, time, name, site, launcher, out, container;
+  std::string scheduler, account, partition, time, name, site, launcher, out,
+      container;
 
   void add_to(CLI::App& command);
 };
+
+// The value of --scheduler for a sweep on this machine.
+inline constexpr const char* kLocal = "local";
+// Such a sweep is no job: CLI::ExcludesError for an option that only jobs read.
+void refuse_options_of_jobs(const CLI::App& command);
 
 }  // namespace chexnet

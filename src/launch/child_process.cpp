@@ -14,7 +14,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <sstream>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -74,6 +77,17 @@ ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
   result.exit_code =
       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
+}
+
+std::string in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string file = (folder.empty() ? "." : folder) + "/" + program;
+    if (access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file))
+      return file;
+  }
+  return "";
 }
 
 }  // namespace chexnet

@@ -10,6 +10,7 @@
 #include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
+#include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/restart_policy.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "job_options.hpp"
@@ -113,7 +114,8 @@ void check_container(const JobRequest& request) {
     throw ConfigError(
         "[submit] --container " + request.container +
         ": an image of a registry is started by srun, where Slurm has Pyxis. "
-        "Hint: --slurm --launcher srun, or a .sif file for Apptainer");
+        "Hint: --scheduler slurm --launcher srun, or a .sif file for "
+        "Apptainer");
   if (is_sif(request.container) && !steps && request.nodes > 1)
     throw ConfigError(
         "[submit] --container " + request.container +
@@ -160,6 +162,12 @@ void refuse_line_breaks(const JobRequest& request) {
 }
 
 }  // namespace
+
+// pbsnodes: Grid Engine has a qsub, too.
+Scheduler scheduler_here() {
+  const bool pbs = in_path("sbatch").empty() && !in_path("pbsnodes").empty();
+  return pbs ? Scheduler::kPbs : Scheduler::kSlurm;
+}
 
 int total_ranks(const JobRequest& request) {
   return request.nodes * ranks_per_node(request);

@@ -48,15 +48,6 @@ std::string answer_of(const std::vector<std::string>& command) {
   }
 }
 
-std::string in_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  for (const auto& folder : split(path == nullptr ? "" : path, ':')) {
-    std::string file = (folder.empty() ? "." : folder) + "/" + program;
-    if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return file;
-  }
-  return "";
-}
-
 // Whether `address` ("10.1.2.3") is one of `subnet` ("10.1.0.0/16"). Other
 // forms are MPI's to know.
 bool is_in(const std::string& address, const std::string& subnet) {

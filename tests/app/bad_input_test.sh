@@ -36,7 +36,7 @@ refused 2 "was not written by this command" train "$scratch/kept.yaml" --out "$s
 check "a config named as timeline is as it was" cmp "$small" "$scratch/kept.yaml"
 mkfifo "$scratch/outpipe"
 refused 4 "a pipe or device, in whose place a file would stand" "${T[@]}" --timeline "$scratch/outpipe"
-refused 2 "two runs would have the folder lr=1" submit "$small" --slurm --sweep train.lr=1,2,1 --dry-run
+refused 2 "two runs would have the folder lr=1" submit "$small" --scheduler slurm --sweep train.lr=1,2,1 --dry-run
 check "help that nobody can read is exit 4" [ "$("$program" --help 2>/dev/null >/dev/full; echo $?)" = 4 ]
 "$program" phantom "$scratch/drawn" --images 40 --size 32 >/dev/null 2>&1 & drawing=$!
 "$program" phantom "$scratch/drawn" --images 40 --size 32 --seed 2 >/dev/null 2>&1; rc=$?
@@ -202,7 +202,7 @@ for option in --out --resume --timeline --hostfile --mpi-args --set; do
   refused 2 "$option: is empty. Hint: give a value, or leave the option out" train "$small" $option ''
   refused 2 "$option: is empty. Hint: give a value, or leave the option out" train "$small" $option= --print-config
 done
-refused 2 "--name: is empty" submit "$small" --slurm --name= --dry-run
+refused 2 "--name: is empty" submit "$small" --scheduler slurm --name= --dry-run
 refused 2 "--out: is empty" predict "$scratch/run" "$phantom/images" --out ''
 refused 2 "--out: is empty" report "$scratch/run" --out ''
 refused 2 "--ranks: is empty" bench allreduce --ranks= 2

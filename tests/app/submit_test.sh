@@ -19,7 +19,7 @@ for scheduler in slurm pbs; do
     for launcher in ${launchers[$scheduler]}; do
       n=$((n + 1))
       # shellcheck disable=SC2086 # the words of $extra
-      "$forked" submit --$scheduler "$small" --launcher $launcher --out "$scratch/a run" $extra --set "run.name=it's one" --dry-run >"$scratch/job-$n.sh" || exit 1
+      "$forked" submit --scheduler $scheduler "$small" --launcher $launcher --out "$scratch/a run" $extra --set "run.name=it's one" --dry-run >"$scratch/job-$n.sh" || exit 1
       check "$scheduler, $launcher, '$extra' passes shellcheck" shellcheck "$scratch/job-$n.sh"
     done
   done
@@ -30,11 +30,11 @@ refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32"
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run
 refused 2 "2 ranks would not use all of 4 GPUs on each host. Hint: " submit "$small" --set launch.device=auto --gpus-per-node 4 --ranks-per-node 2 --dry-run
 refused 2 "lr_scaling=none and $scratch/s/lr_scaling=linear would be the same run" submit "$small" --set train.batch=16 --out "$scratch/s" --sweep train.lr_scaling=none,linear --dry-run
-refused 2 "lr=0.001_seed=1 would be the same run" submit "$small" --out "$scratch/s" --sweep train.lr=1e-3,0.001 --seeds 2 --local --dry-run
+refused 2 "lr=0.001_seed=1 would be the same run" submit "$small" --out "$scratch/s" --sweep train.lr=1e-3,0.001 --seeds 2 --scheduler local --dry-run
 "$forked" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh" 2>"$scratch/log"
 check "GPUs for a config of CPUs get a warning" grep -qF '[submit] the job has 4 GPUs on each host, and launch.device is cpu' "$scratch/log"
 check "the warning of a short job leaves most of it" grep -qx '#SBATCH --signal=B:USR1@6' "$scratch/short.sh"
-refused 2 "--launcher srun is of Slurm" submit "$small" --pbs --launcher srun --dry-run
+refused 2 "--launcher srun is of Slurm" submit "$small" --scheduler pbs --launcher srun --dry-run
 
 # Containers: Pyxis adds options to srun, Apptainer starts the program; both see what the config names and the run folder.
 "$forked" submit "$small" --launcher srun --container registry.example.org#chexnet-train:cuda13 --mount "$scratch:/inside:ro" --out "$scratch/a run" --nodes 2 --dry-run >"$scratch/pyxis.sh" 2>/dev/null
@@ -44,7 +44,7 @@ check "the program is the image's" grep -qx 'program=(chexnet-train)' "$scratch/
 "$forked" submit "$small" --gpus-per-node 1 --container "$scratch/it.sif" --out "$scratch/run" --dry-run >"$scratch/sif.sh" 2>/dev/null
 check "Apptainer shows GPUs and the working folder" grep -qE "^program=\(apptainer exec --nv --pwd $PWD --bind .* $scratch/it.sif chexnet-train\)$" "$scratch/sif.sh"
 refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --container registry/x --dry-run
-refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --pbs --container registry/x --dry-run
+refused 2 "is started by srun, where Slurm has Pyxis" submit "$small" --scheduler pbs --container registry/x --dry-run
 pyxis=(submit "$small" --launcher srun --container registry/x --out "$scratch/run" --set privacy.ids=pseudonym --dry-run)
 refused 2 "--container registry/x: patients get pseudonyms, whose key would be in the home of a container" "${pyxis[@]}"
 check "a key in a folder of the host is shown to it" bash -c '"$@" 2>/dev/null | grep -q -- "--container-mounts=[^ ]*$0"' "$scratch" "$program" "${pyxis[@]}" --set "privacy.key=$scratch/patients.key"
@@ -64,20 +64,31 @@ printf '%s\n' 'account: "a\nrm -rf /"' >"$scratch/evil.yaml"
 refused 2 "--account (in a site file account) 'a': holds a blank, quote, backslash or line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
 printf 'nodes: 0\n' >"$scratch/none.yaml"
 for scheduler in slurm pbs; do
-  refused 2 "none.yaml:1: 'nodes' = '0' is no count. Hint: a whole number from 1 to 100000" submit "$small" --$scheduler --site "$scratch/none.yaml" --dry-run
+  refused 2 "none.yaml:1: 'nodes' = '0' is no count. Hint: a whole number from 1 to 100000" submit "$small" --scheduler $scheduler --site "$scratch/none.yaml" --dry-run
 done
 printf '%s\n' 'setup: ["a\nrm -rf /"]' >"$scratch/evil.yaml"
 refused 2 "holds a line break" submit "$small" --site "$scratch/evil.yaml" --dry-run
 for scheduler in slurm pbs; do
-  refused 2 "--account (in a site file account) 'a b': holds a blank" submit "$small" --$scheduler --account "a b" --dry-run
-  refused 2 "--partition (in a site file partition) 'a\"b': holds a blank" submit "$small" --$scheduler --partition 'a"b' --dry-run
+  refused 2 "--account (in a site file account) 'a b': holds a blank" submit "$small" --scheduler $scheduler --account "a b" --dry-run
+  refused 2 "--partition (in a site file partition) 'a\"b': holds a blank" submit "$small" --scheduler $scheduler --partition 'a"b' --dry-run
 done
 # qsub gives a job no variables but those that are named.
 named=(--set 'data.images=["${NIH:-/nowhere}/images"]' --set 'model.weights="${NOT_SET:-none}"')
-NIH=$phantom "$forked" submit "$small" --pbs "${named[@]}" --dry-run >"$scratch/pbs.sh" 2>/dev/null
+NIH=$phantom "$forked" submit "$small" --scheduler pbs "${named[@]}" --dry-run >"$scratch/pbs.sh" 2>/dev/null
 check "PBS gets the names of the config's variables that are set" grep -qx '#PBS -v NIH' "$scratch/pbs.sh"
 check "for its next start, too" grep -q '^variables=NIH,CHEXNET_SUBMISSION=' "$scratch/pbs.sh"
 check "and no values" eval '! grep -qF "$phantom" "$scratch/pbs.sh"'
+# Whose script: as told, else as the site file says, else of the system that is here.
+mkdir "$scratch/slurm" "$scratch/pbs"; touch "$scratch/slurm/sbatch" "$scratch/pbs/pbsnodes"; chmod +x "$scratch/slurm/sbatch" "$scratch/pbs/pbsnodes"
+echo 'scheduler: pbs' >"$scratch/of_pbs.yaml"
+is_for() { local path=$2; check "$*" [ "$(PATH=$path "$program" submit "$small" --dry-run "${@:3}" 2>/dev/null | /bin/grep -cE "^#$1 ")" != 0 ]; }
+is_for SBATCH "$scratch/pbs:$scratch/slurm"
+is_for PBS "$scratch/pbs"
+is_for SBATCH /nowhere
+is_for PBS "$scratch/slurm" --site "$scratch/of_pbs.yaml"
+is_for SBATCH "$scratch/pbs" --site "$scratch/of_pbs.yaml" --scheduler slurm
+refused 2 "--slurm' is gone. Hint: now --scheduler slurm" submit "$small" --slurm --dry-run
+refused 2 "--lsf' is gone. Hint: now scripts/examples/lsf.sh" submit "$small" --lsf --dry-run
 mkdir "$scratch/tmp"
 TMPDIR=$scratch/tmp PATH=/nowhere "$program" submit "$small" >"$scratch/out.txt" 2>"$scratch/err.txt"; rc=$?
 check "no sbatch: exit 5 (exit $rc), and no script stays" [ "$rc/$(/bin/ls "$scratch/tmp" | /usr/bin/wc -l)" = 5/0 ]
@@ -111,10 +122,10 @@ for option in --account --partition --time --name --out --site --container; do
 done
 for more in "--nodes 2" "--account chest" "--setup x" "--container x.sif"; do
   # shellcheck disable=SC2086 # an option and its value
-  refused 2 "excludes" submit "$small" --local --seeds 2 $more --dry-run
+  refused 2 "excludes" submit "$small" --scheduler local --seeds 2 $more --dry-run
 done
 
-sweep=("$small" --local --out "$scratch/sweep" --sweep train.lr_scaling=none,linear --set train.max_steps=3 --set eval.splits=[test])
+sweep=("$small" --scheduler local --out "$scratch/sweep" --sweep train.lr_scaling=none,linear --set train.max_steps=3 --set eval.splits=[test])
 "$forked" submit "${sweep[@]}" --dry-run >"$scratch/sweep.txt" 2>"$scratch/log"
 check "a dry run prints the two commands of a local sweep" [ "$(grep -c "^$program train .*--out $scratch/sweep/lr_scaling=[a-z]* --resume auto$" "$scratch/sweep.txt")/$(wc -l <"$scratch/sweep.txt")" = 2/2 ]
 check "and runs none of them" [ ! -e "$scratch/sweep" ]

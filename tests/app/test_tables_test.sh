@@ -114,6 +114,6 @@ refused 2 "is in an object store" evaluate "$scratch/run" --manifest gs://bucket
 refused 2 "is in an object store" evaluate "$scratch/run" --out gs://bucket/p.csv
 refused 2 "are two places" train "$small" --out s3://bucket/a --resume s3://bucket/b
 refused 2 "is no place of a run" train "$small" --out s3://bucket/..
-refused 2 "is in an object store, and a job's script" submit --slurm "$small" --set run.dir=s3://bucket/run --dry-run
+refused 2 "is in an object store, and a job's script" submit --scheduler slurm "$small" --set run.dir=s3://bucket/run --dry-run
 
 finish

@@ -43,14 +43,14 @@ check "in one sentence" grep -qF "[s3] s3://packs/x.pack: ranks on several hosts
 
 # A PBS script, started on node1 with a node file as PBS Pro writes it.
 printf 'node1\nnode1\nnode2\nnode2\n' >nodes
-"$program" submit --pbs "$small" "${quick[@]}" "${agent[@]}" --nodes 2 --ranks-per-node 2 --time 0:10:00 --name pbs --out pbs-run --dry-run >pbs.sh || exit 1
+"$program" submit --scheduler pbs "$small" "${quick[@]}" "${agent[@]}" --nodes 2 --ranks-per-node 2 --time 0:10:00 --name pbs --out pbs-run --dry-run >pbs.sh || exit 1
 "$cluster/pbs_stand_in.sh" -l 120 -n nodes -x node1 pbs.sh >pbs.out 2>&1; rc=$?
 check "a PBS job over two hosts trains to its end (exit $rc)" [ $rc = 0 ]
 check "four ranks on the two hosts of the node file" [ "$(cat pbs.o* | grep -cE '^ *[0-3] +node[12] .*moved to')" = 4 ]
 # Its time over: the program stops itself; qsub is asked for the next one.
 mkdir -p bin; printf '#!/bin/sh\necho "$@" >>%s/qsub.log\n' "$PWD" >bin/qsub
 printf '#!/bin/sh\necho "    Resource_List.walltime = 00:00:20"\n' >bin/qstat; chmod +x bin/*
-"$program" submit --pbs "$small" "${quick[@]}" "${agent[@]}" --nodes 2 --ranks-per-node 2 --time 0:10:00 --name limit --out limit-run --set train.max_steps=1000000 --set launch.stop_margin_s=10 --setup "PATH=$PWD/bin:\$PATH" --dry-run >limit.sh
+"$program" submit --scheduler pbs "$small" "${quick[@]}" "${agent[@]}" --nodes 2 --ranks-per-node 2 --time 0:10:00 --name limit --out limit-run --set train.max_steps=1000000 --set launch.stop_margin_s=10 --setup "PATH=$PWD/bin:\$PATH" --dry-run >limit.sh
 "$cluster/pbs_stand_in.sh" -l 60 -n nodes -x node1 limit.sh >limit.out 2>&1; rc=$?
 check "it stops itself before the walltime with 75 (exit $rc)" [ $rc = 75 ]
 check "and is submitted again with its counter" grep -q -- "-l select=2:ncpus=2:mpiprocs=2:ompthreads=1 .*-v CHEXNET_SUBMISSION=1,.* limit-run/job.pbs" qsub.log

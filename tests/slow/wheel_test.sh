@@ -33,6 +33,6 @@ done
 check "and predicts" "${fresh[@]}" predict "$scratch/run1" "$scratch/phantom/images" --ranks 1 --out "$scratch/scores.csv"
 echo "  in $((SECONDS - begin)) s"
 check "a row for each image" [ "$(wc -l <"$scratch/scores.csv")" = 201 ]
-check "its job scripts name the starter and torch's folder" bash -c "cd '$scratch' && ${fresh[*]} submit '$small' --slurm --nodes 1 --dry-run | grep -q '^program=(.*/chexnet_train/run --torch .*/site-packages/torch)'"
+check "its job scripts name the starter and torch's folder" bash -c "cd '$scratch' && ${fresh[*]} submit '$small' --scheduler slurm --nodes 1 --dry-run | grep -q '^program=(.*/chexnet_train/run --torch .*/site-packages/torch)'"
 check "man page" test -s "$scratch/env/share/man/man1/chexnet-train.1"
 finish

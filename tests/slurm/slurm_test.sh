@@ -10,7 +10,7 @@ trap '"$cluster/slurm_down.sh" -d "$scratch/slurm"; rm -rf "$scratch"' EXIT
 . "$scratch/slurm/env"
 cd "$scratch" || exit 1
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5)
-submit() { "$program" submit --slurm "$small" "${quick[@]}" --ranks-per-node 2 "$@"; }
+submit() { "$program" submit --scheduler slurm "$small" "${quick[@]}" --ranks-per-node 2 "$@"; }
 wait_for_step() { await_step "$1" "$2" ./*.out; }
 wait_for_end() { for _ in $(seq 900); do [ -z "$(timeout 10 squeue -h -o %i)" ] && return; sleep 0.1; done; echo "FAILED: jobs do not end"; timeout 10 squeue; cat ./*.out; exit 1; }
 same() { ends_alike "$1" whole "$2"; }

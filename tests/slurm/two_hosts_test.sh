@@ -16,7 +16,7 @@ wait_for_end() { for _ in $(seq 900); do [ -z "$(timeout 10 squeue -h -o %i)" ] 
 rank_on() { grep -qE "^ *$1 +$2 +$3 " "$4"; }  # rank_on RANK HOST CORES LOG: a row of the table of placement
 
 for variable in SRUN_CPUS_PER_TASK SLURM_EXACT; do
-  "$program" submit --slurm "$small" "${short[@]}" --nodes 2 --ranks-per-node 2 --cpus-per-rank 1 --time 10 --name "$variable" \
+  "$program" submit --scheduler slurm "$small" "${short[@]}" --nodes 2 --ranks-per-node 2 --cpus-per-rank 1 --time 10 --name "$variable" \
     --out "run-$variable" --setup "export $variable=1" >id || { cat id; exit 1; }
   wait_for_end
   log=$variable-$(cat id).out

@@ -50,8 +50,8 @@ says 0 export run --out exported
 says 0 report run
 says 0 inspect site.yaml
 says 0 doctor --collect run
-says 0 submit --slurm site.yaml --dry-run --nodes 2
-says 0 submit --pbs site.yaml --dry-run --sweep train.lr=1e-3,3e-4
+says 0 submit --scheduler slurm site.yaml --dry-run --nodes 2
+says 0 submit --scheduler pbs site.yaml --dry-run --sweep train.lr=1e-3,3e-4
 says 0 status run
 AWS_SECRET_ACCESS_KEY=canary/S3cret+Key/q7W\&x-wrong says 8 pack site.yaml --out no.pack
 says 2 pack site.yaml --out no.pack --set \

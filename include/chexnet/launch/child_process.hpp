@@ -16,4 +16,7 @@ struct ChildOutput {
 ChildOutput output_of(const std::vector<std::string>& command,
                       double limit_s = 1e9);
 
+// Where `program` is that PATH leads to; empty where there is none.
+std::string in_path(const std::string& program);
+
 }  // namespace chexnet

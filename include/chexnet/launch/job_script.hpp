@@ -23,6 +23,9 @@ constexpr auto names_of(Scheduler) {
       {{kSlurm, "slurm"}, {kPbs, "pbs"}});
 }
 
+// The batch system whose commands PATH leads to; of none Slurm.
+Scheduler scheduler_here();
+
 // What starts the ranks of a job: the program's own mpirun, or a step of Slurm.
 enum class JobLauncher { kMpirun, kSrun };
 constexpr auto names_of(JobLauncher) {

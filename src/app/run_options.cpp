@@ -146,7 +146,7 @@ void LaunchOptions::add_to(CLI::App& command) {
                   "ranks to start, all hosts together (launch.ranks)")
       ->check(CLI::Range(1, 1000000));
   command
-      .add_option("--ranks-per-node,--ppn", ranks_per_node,
+      .add_option("--ranks-per-node", ranks_per_node,
                   "ranks to start on each host (launch.ranks_per_node)")
       ->check(CLI::Range(1, 10000));
   command

@@ -33,16 +33,30 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// Options that are gone, and what is written instead.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6>
+// Options that are gone, and what is written instead: an option, and perhaps
+// more.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8>
     kRemoved = {{
         {"--slurm", "--scheduler slurm"},
         {"--pbs", "--scheduler pbs"},
         {"--local", "--scheduler local"},
-        {"--lsf", "scripts/examples/lsf.sh"},
-        {"--flux", "scripts/examples/flux.sh"},
-        {"--kubernetes", "scripts/examples/kubernetes_job.yaml"},
+        {"--lsf", "--scheduler slurm or pbs; scripts/examples/lsf.sh"},
+        {"--flux", "--scheduler slurm or pbs; scripts/examples/flux.sh"},
+        {"--kubernetes",
+         "--scheduler slurm or pbs; scripts/examples/kubernetes_job.yaml"},
+        {"--ppn", "--ranks-per-node"},
+        {"--gpus", "--gpus-per-node"},
     }};
+
+// Empty for what was no option of `command`.
+std::string written_for(const std::string& removed, const CLI::App& command) {
+  for (const auto& [name, instead] : kRemoved) {
+    const std::string option(instead.substr(0, instead.find(' ')));
+    if (name == removed && command.get_option_no_throw(option) != nullptr)
+      return std::string(instead);
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -50,10 +64,10 @@ std::string spelling_hint(const CLI::App& app) {
   const auto left = app.remaining(true);
   if (left.empty()) return "";
   const std::string word = left.front().substr(0, left.front().find('='));
-  for (const auto& [removed, instead] : kRemoved)
-    if (word == removed)
-      return "'" + word + "' is gone. Hint: now " + std::string(instead) + "\n";
   const CLI::App& command = innermost_command(app);
+  const std::string instead = written_for(word, command);
+  if (!instead.empty())
+    return "'" + word + "' is gone. Hint: now " + instead + "\n";
   const auto known =
       word.starts_with('-') ? option_names(command) : command_names(command);
   if (known.empty()) return "";

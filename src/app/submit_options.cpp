@@ -35,10 +35,10 @@ void SubmitOptions::add_to(CLI::App& command) {
     command.add_option(name, into, text)->check(CLI::Range(1, kMostOfAJob));
   };
   count("--nodes", nodes, "hosts");
-  count("--ranks-per-node,--ppn", ranks_per_node,
+  count("--ranks-per-node", ranks_per_node,
         "ranks per host; default: one for each GPU, else as "
         "launch.ranks says");
-  count("--gpus-per-node,--gpus", gpus_per_node, "GPUs per host");
+  count("--gpus-per-node", gpus_per_node, "GPUs per host");
   count("--cpus-per-rank", cpus_per_rank,
         "cores per rank, for compute and loader threads; default: one");
   count("--seeds", seeds, "runs per setting, with run.seed 1, 2, …");

@@ -88,7 +88,10 @@ is_for SBATCH /nowhere
 is_for PBS "$scratch/slurm" --site "$scratch/of_pbs.yaml"
 is_for SBATCH "$scratch/pbs" --site "$scratch/of_pbs.yaml" --scheduler slurm
 refused 2 "--slurm' is gone. Hint: now --scheduler slurm" submit "$small" --slurm --dry-run
-refused 2 "--lsf' is gone. Hint: now scripts/examples/lsf.sh" submit "$small" --lsf --dry-run
+refused 2 "--ppn' is gone. Hint: now --ranks-per-node" submit "$small" --ppn 2 --dry-run
+refused 2 "--gpus' is gone. Hint: now --gpus-per-node" submit "$small" --gpus 2 --dry-run
+refused 2 "scripts/examples/lsf.sh" submit "$small" --lsf --dry-run
+refused 2 "'--ppn' is not known" inspect "$small" --ppn 2
 mkdir "$scratch/tmp"
 TMPDIR=$scratch/tmp PATH=/nowhere "$program" submit "$small" >"$scratch/out.txt" 2>"$scratch/err.txt"; rc=$?
 check "no sbatch: exit 5 (exit $rc), and no script stays" [ "$rc/$(/bin/ls "$scratch/tmp" | /usr/bin/wc -l)" = 5/0 ]

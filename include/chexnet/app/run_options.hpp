@@ -51,9 +51,8 @@ void refuse_to_replace(const std::string& output,
 
 inline constexpr const char* kDryRunOption = "--dry-run";
 
-// Options of commands that may start ranks: --ranks, --ranks-per-node (--ppn),
-// --gpus, --hostfile,
-// --mpi-args, --dry-run.
+// Options of commands that may start ranks: --ranks, --ranks-per-node,
+// --gpus, --hostfile, --mpi-args, --dry-run.
 struct LaunchOptions {
   int ranks = 0, ranks_per_node = 0, gpus = 0;
   std::string hostfile, mpi_args;

@@ -1,6 +1,7 @@
 #include "job_hand_over.hpp"
 
-#include <cstdlib>
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <iostream>
 
@@ -10,6 +11,7 @@
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/container.hpp"
 #include "chexnet/launch/self_launch.hpp"
+#include "chexnet/report/waiting_run.hpp"
 
 namespace chexnet {
 namespace {
@@ -54,10 +56,26 @@ std::string hand_over(const std::vector<std::string>& command) {
   return result.output.substr(0, result.output.find('\n'));
 }
 
+// For `status`. What cannot be noted takes nothing from a job that was taken.
+void note_waiting(const std::string& run_folder, const std::string& job,
+                  bool world_readable) {
+  const mode_t mask = umask(0);
+  // As the run itself will make its folder; later jobs get ours.
+  umask(world_readable ? mask : mask | 007);
+  try {
+    note_waiting_run(run_folder, job);
+  } catch (const Error& e) {
+    log_warning(std::string(e.what()) +
+                " (the job is submitted; status will show the run when it has "
+                "begun)");
+  }
+  umask(mask);
+}
+
 }  // namespace
 
 void hand_over(const JobRequest& request, const std::string& text,
-               const Submitted& submitted) {
+               bool world_readable) {
   const PrivateScript script(text);
   const bool slurm = request.scheduler == Scheduler::kSlurm;
   const std::string job =
@@ -67,8 +85,9 @@ void hand_over(const JobRequest& request, const std::string& text,
     return path_on_host(run_folder, request.mounts).string();
   };
   for (const auto& point : request.points)
-    submitted(on_host(point.run_folder), job);
-  if (request.points.empty()) submitted(on_host(request.run_folder), job);
+    note_waiting(on_host(point.run_folder), job, world_readable);
+  if (request.points.empty())
+    note_waiting(on_host(request.run_folder), job, world_readable);
   log_info(
       "submitted. Where it stands: " +
       command_text(

@@ -1,22 +1,17 @@
 // What `submit` gives to a batch system, from a file that nobody else can read.
-// DeviceError when its command is missing or refuses the job; else what it
-// prints, such as the job's number, is on stdout.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "chexnet/launch/job_script.hpp"
 
 namespace chexnet {
 
-// What the batch system calls the job of a run that it has taken.
-using Submitted =
-    std::function<void(const std::string& run_folder, const std::string& job)>;
-
-// To sbatch or qsub.
-// `submitted` is called for each run, its folder as the host has it.
+// To sbatch or qsub. What it prints, the job's number, is on stdout, and stands
+// in the folder of each run, which is made as the run would make it
+// (`world_readable`: run.world_readable). DeviceError where the command is
+// missing or refuses the job.
 void hand_over(const JobRequest& request, const std::string& script,
-               const Submitted& submitted);
+               bool world_readable);
 
 }  // namespace chexnet

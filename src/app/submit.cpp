@@ -10,155 +10,28 @@
 //
 // What a run would refuse is refused here, for every point, before the job
 // waits in a queue.
-#include <sys/stat.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <memory>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/log.hpp"
-#include "chexnet/core/text_format.hpp"
 #include "chexnet/core/text_parts.hpp"
-#include "chexnet/data/patient_ids.hpp"
-#include "chexnet/launch/batch_system.hpp"
-#include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/container.hpp"
 #include "chexnet/launch/job_script.hpp"
-#include "chexnet/launch/self_launch.hpp"
-#include "chexnet/report/waiting_run.hpp"
-#include "chexnet/run/recipe.hpp"
 #include "chexnet/run/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 #include "job_hand_over.hpp"
 #include "local_sweep.hpp"
+#include "submit_checks.hpp"
 #include "submit_options.hpp"
 
 namespace chexnet {
 namespace {
-
-void override_with(const SubmitOptions& options, JobRequest& request) {
-  const auto text = [](const std::string& given, std::string& into) {
-    if (!given.empty()) into = given;
-  };
-  const auto count = [](int given, int& into) {
-    if (given > 0) into = given;
-  };
-  text(options.account, request.account);
-  text(options.partition, request.partition);
-  text(options.time, request.time);
-  if (const auto launcher = find_choice<JobLauncher>(options.launcher))
-    request.launcher = *launcher;
-  count(options.nodes, request.nodes);
-  count(options.ranks_per_node, request.ranks_per_node);
-  count(options.gpus_per_node, request.gpus_per_node);
-  count(options.cpus_per_rank, request.cpus_per_rank);
-  if (options.max_requeues >= 0) request.max_requeues = options.max_requeues;
-  request.lines.insert(request.lines.end(), options.lines.begin(),
-                       options.lines.end());
-  request.setup.insert(request.setup.end(), options.setup.begin(),
-                       options.setup.end());
-  if (const auto scheduler = find_choice<Scheduler>(options.scheduler))
-    request.scheduler = *scheduler;
-  text(options.container, request.container);
-  for (const auto& mount : options.mounts)
-    request.mounts.push_back(parsed_mount(mount));
-  if (!options.mounts.empty() && request.container.empty())
-    throw ConfigError(
-        "[submit] --mount " + options.mounts.front() +
-        ": there is no container to show it. Hint: --container IMAGE, here or "
-        "in the site file");
-}
-
-// A login node may not see what the job's hosts do.
-void warn_if_absent(const std::string& named_by, const std::string& path,
-                    const std::string& effect) {
-  std::error_code error;
-  if (!is_s3(path) && !std::filesystem::exists(path, error))
-    log_warning("[submit] " + named_by + ": " + path +
-                " is not there on this host. Hint: if the job's hosts do not "
-                "have it either, " +
-                effect);
-}
-
-void look_for_paths(const SubmitOptions& options, const Config& config) {
-  for (const auto& path : config.data.manifest.path)
-    warn_if_absent("data.manifest.path", path, "it ends with exit code 8");
-  for (const auto& mount : options.mounts)
-    warn_if_absent("--mount", parsed_mount(mount).source,
-                   "its container does not start");
-}
-
-// A quote that is not closed would end the job once it has its hosts.
-void check_setup(const std::vector<std::string>& setup) {
-  if (setup.empty()) return;
-  std::string lines;
-  for (const auto& line : setup) lines += line + "\n";
-  if (output_of({"bash", "-n", "-c", lines}).exit_code != 0)
-    throw ConfigError(
-        "[submit] the lines of --setup and of the site file's setup are no "
-        "commands (bash says why above). Hint: is a quote closed, a name with "
-        "blanks quoted?");
-}
-
-// What train would find only once the job has its hosts.
-void check_job(const Config& config, JobRequest& request) {
-  agree_on_ranks(config.launch, request);
-  if (config.launch.mpi == MpiFamily::kMpich) request.srun_mpi = "pmi2";
-  if (config.train.batch)  // else chosen by the ranks
-    check_batch(config.train, *config.train.batch, total_ranks(request));
-}
-
-void say_cores(const JobRequest& request) {
-  if (request.cpus_per_rank > 0) return;
-  log_warning(
-      "[submit] each rank gets one core, for compute and loader threads "
-      "together. Hint: --cpus-per-rank N, or cpus_per_rank in the site file");
-}
-
-void warn_of_idle_gpus(const std::vector<Config>& configs,
-                       const JobRequest& request) {
-  const bool idle = request.gpus_per_node > 0 &&
-                    std::ranges::any_of(configs, [](const Config& config) {
-                      return config.launch.device == DeviceKind::kCpu;
-                    });
-  if (idle)
-    log_warning(
-        "[submit] the job has " + counted(request.gpus_per_node, "GPU") +
-        " on each host, and launch.device is cpu: they would be idle. "
-        "Hint: launch.device=auto, or no --gpus-per-node (gpus_per_node "
-        "of the site file)");
-}
-
-// A run that repeats another would cost as much and be compared as if the two
-// differed.
-void refuse_equal_points(const std::vector<SweepPoint>& points,
-                         const std::vector<Config>& configs) {
-  std::map<std::string, std::string> folder_of;  // by the run's recipe
-  for (size_t i = 0; i < points.size(); ++i) {
-    const auto [other, is_new] =
-        folder_of.insert({recipe_text(configs[i]), points[i].run_folder});
-    if (!is_new)
-      throw ConfigError(
-          "[submit] --sweep: " + other->second + " and " +
-          points[i].run_folder +
-          " would be the same run under two names. Hint: leave one out. "
-          "train.lr_scaling changes a run whose train.batch is not "
-          "train.lr_base_batch, and train.momentum one of sgd");
-  }
-}
-
-std::string site_file_of(const SubmitOptions& options) {
-  if (!options.site.empty()) return options.site;
-  const char* site = std::getenv("CHEXNET_SITE");
-  return site != nullptr ? site : "";
-}
 
 // Whose command line and site file say what of a job; looked at once.
 JobRequest requested_job(const SubmitOptions& options, const Config& config,
@@ -166,9 +39,9 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
   JobRequest request;
   request.program = invocation.command;
   request.scheduler = scheduler_here();
-  const std::string site_file = site_file_of(options);
+  const std::string site_file = options.site_file();
   if (!site_file.empty()) read_site_file(site_file, request);
-  override_with(options, request);
+  options.apply_to(request);
   request.name = options.name.empty() ? config.run.name : options.name;
   const auto job_s = limit_s(request.time);
   if (!job_s)
@@ -219,20 +92,6 @@ Strings set_variables(Strings names) {
   return names;
 }
 
-// Apptainer shows a container the home of its user; Pyxis gives it one that
-// goes with it.
-void check_pseudonym_key(const JobRequest& request, const Config& config) {
-  const bool pyxis = !request.container.empty() && !is_sif(request.container);
-  if (!pyxis || !writes_pseudonyms(config) || !config.privacy.key.empty())
-    return;
-  throw ConfigError(
-      "[submit] --container " + request.container +
-      ": patients get pseudonyms, whose key would be in the home of a "
-      "container and go with it, so no other start could go on. Hint: --set "
-      "privacy.key=/FILE in a folder of the host that is written to, which "
-      "the first run makes");
-}
-
 // What the container must show: the config files, what the configs name, and
 // the run folder.
 void show_paths(const SubmitOptions& options,
@@ -245,22 +104,6 @@ void show_paths(const SubmitOptions& options,
   const auto here = std::filesystem::current_path();
   request.working_folder = here.string();
   request.mounts = with_mounts_of(paths, here, request.mounts);
-}
-
-// For `status`. What cannot be noted takes nothing from a job that was taken.
-void note_waiting(const Config& config, const std::string& run_folder,
-                  const std::string& job) {
-  const mode_t mask = umask(0);
-  // As the run itself will make its folder; later jobs get ours.
-  umask(config.run.world_readable ? mask : mask | 007);
-  try {
-    note_waiting_run(run_folder, job);
-  } catch (const Error& e) {
-    log_warning(std::string(e.what()) +
-                " (the job is submitted; status will show the run when it has "
-                "begun)");
-  }
-  umask(mask);
 }
 
 int run(const SubmitOptions& options, Invocation& invocation) {
@@ -281,25 +124,17 @@ int run(const SubmitOptions& options, Invocation& invocation) {
     configs.push_back(config_of({request.run_folder, {}}, options, variables));
   refuse_equal_points(request.points, configs);
   if (local) return options.dry_run ? print_sweep(request) : run_sweep(request);
-  check_setup(request.setup);
-  for (const auto& of_point : configs) {
-    check_pseudonym_key(request, of_point);
-    check_job(of_point, request);
-  }
+
+  settle_job(configs, request);
   request.variables = set_variables(variables);
   if (!request.container.empty()) show_paths(options, configs, request);
   const std::string script = job_script(request);
-  say_cores(request);
-  warn_of_idle_gpus(configs, request);
-  look_for_paths(options, config);
-  if (options.dry_run) {
+  warn_of_job(configs, request);
+  warn_of_absent_paths(config, options.mounts);
+  if (options.dry_run)
     std::cout << script << std::flush;
-    return 0;
-  }
-  hand_over(request, script,
-            [&](const std::string& run_folder, const std::string& job) {
-              note_waiting(config, run_folder, job);
-            });
+  else
+    hand_over(request, script, config.run.world_readable);
   return 0;
 }
 

@@ -1,7 +1,9 @@
 #include "submit_options.hpp"
 
+#include <cstdlib>
+
 #include "chexnet/app/run_options.hpp"
-#include "chexnet/launch/job_script.hpp"
+#include "chexnet/core/error.hpp"
 
 namespace chexnet {
 namespace {
@@ -69,6 +71,43 @@ void SubmitOptions::add_to(CLI::App& command) {
   add_repeated_option(command, "--setup", setup,
                       "shell line before the program");
   text("--site", site, "site file; default: $CHEXNET_SITE");
+}
+
+std::string SubmitOptions::site_file() const {
+  if (!site.empty()) return site;
+  const char* named = std::getenv("CHEXNET_SITE");
+  return named != nullptr ? named : "";
+}
+
+void SubmitOptions::apply_to(JobRequest& request) const {
+  const auto put = [](const std::string& given, std::string& into) {
+    if (!given.empty()) into = given;
+  };
+  const auto put_count = [](int given, int& into) {
+    if (given > 0) into = given;
+  };
+  put(account, request.account);
+  put(partition, request.partition);
+  put(time, request.time);
+  if (const auto named = find_choice<JobLauncher>(launcher))
+    request.launcher = *named;
+  put_count(nodes, request.nodes);
+  put_count(ranks_per_node, request.ranks_per_node);
+  put_count(gpus_per_node, request.gpus_per_node);
+  put_count(cpus_per_rank, request.cpus_per_rank);
+  if (max_requeues >= 0) request.max_requeues = max_requeues;
+  request.lines.insert(request.lines.end(), lines.begin(), lines.end());
+  request.setup.insert(request.setup.end(), setup.begin(), setup.end());
+  if (const auto named = find_choice<Scheduler>(scheduler))
+    request.scheduler = *named;
+  put(container, request.container);
+  for (const auto& mount : mounts)
+    request.mounts.push_back(parsed_mount(mount));
+  if (!mounts.empty() && request.container.empty())
+    throw ConfigError(
+        "[submit] --mount " + mounts.front() +
+        ": there is no container to show it. Hint: --container IMAGE, here or "
+        "in the site file");
 }
 
 void refuse_options_of_jobs(const CLI::App& command) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/launch/job_script.hpp"
+
 namespace chexnet {
 
 // Empty, 0 and, of max_requeues, -1: not given.
@@ -17,6 +19,11 @@ struct SubmitOptions {
       container;
 
   void add_to(CLI::App& command);
+  // --site, else $CHEXNET_SITE; empty: there is none.
+  std::string site_file() const;
+  // What was given goes before what the site file says. ConfigError for a mount
+  // without a container.
+  void apply_to(JobRequest& request) const;
 };
 
 // The value of --scheduler for a sweep on this machine.

@@ -113,7 +113,8 @@ void completion_keys() {
   if [ "$before" = --set ]; then
     compopt -o nospace
     words=')";
-  for (const auto& option : config_options()) std::cout << option.key << "= ";
+  for (const auto& option : config_options())
+    if (option.tier != Tier::kHidden) std::cout << option.key << "= ";
   std::cout << R"('
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
     return

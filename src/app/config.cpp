@@ -11,21 +11,28 @@ namespace chexnet {
 
 void add_config(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "config", "list the config keys, with types, defaults and meanings");
+      "config",
+      "list the common config keys, or all, with types, defaults and meanings");
   struct Options {
     std::string prefix;
-    bool markdown = false;
+    bool all = false, markdown = false;
   };
   auto options = std::make_shared<Options>();
   command->add_option("prefix", options->prefix,
                       "only keys with this prefix, e.g. data.");
+  command->add_flag("--all", options->all,
+                    "all keys instead of the common ones");
   command->add_flag("--markdown", options->markdown,
                     "as a table in markdown; without a prefix the page "
                     "docs/config.md");
   command->callback([&invocation, options] {
     invocation.run = [options] {
-      std::cout << (options->markdown ? options_markdown(options->prefix)
-                                      : options_help(options->prefix));
+      std::cout << (options->markdown
+                        ? options_markdown(options->prefix)
+                        : options_help(options->prefix, options->all));
+      if (options->prefix.empty() && !options->all && !options->markdown)
+        std::cout << "These are the common keys. `config --all` lists all, "
+                     "`config data.` those that begin so\n";
       return 0;
     };
   });

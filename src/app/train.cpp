@@ -13,7 +13,6 @@
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
-#include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
@@ -222,7 +221,9 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");
   // Below it stands what all commands say: the exit codes.
-  command->footer("Config keys:\n" + options_help() + "\n" + app.get_footer());
+  command->footer(
+      "Config keys: `chexnet-train config` lists them (docs/config.md).\n" +
+      app.get_footer());
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] {
       return run(*options, invocation);

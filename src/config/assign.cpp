@@ -139,6 +139,13 @@ class Assignment {
     return first_;
   }
 
+  std::string hint_for(const std::string& item, const Strings& choices) const {
+    std::string hint = written_instead(option_.key + "=" + item);
+    if (hint.empty())
+      hint = "one of " + nearest_names(item, choices, choices.size());
+    return hint;
+  }
+
   // An empty scalar is an empty list.
   Strings items() const {
     if (!value_.is_list && first_.empty()) return {};
@@ -161,7 +168,7 @@ class Assignment {
   std::string resolved(const std::string& item) const {
     const Strings& choices = option_.choices;
     if (!choices.empty() && std::ranges::find(choices, item) == choices.end())
-      unknown(item, "one of " + nearest_names(item, choices, choices.size()));
+      unknown(item, hint_for(item, choices));
     if (option_.key == "data.s3.endpoint") {
       const std::string problem = endpoint_problem(item);
       if (!problem.empty())

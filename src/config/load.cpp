@@ -22,37 +22,13 @@ void note_variables(const std::string& text, Strings& names) {
   }
 }
 
-// Names that other programs have for a key; edit distance leads elsewhere.
-std::string likely_keys(const std::string& key) {
-  static const std::map<std::string, std::string> kElsewhere = {
-      {"learning_rate", "train.lr"},
-      {"batch_size", "train.batch"},
-      {"num_workers", "data.workers"},
-      {"num_epochs", "train.epochs"},
-      {"image_size", "data.crop"},
-      {"img_size", "data.crop"},
-      {"input_size", "data.crop"},
-      {"accumulation_steps", "train.accumulate"},
-      {"backbone", "model.arch"},
-      {"architecture", "model.arch"},
-      {"pretrained", "model.weights"},
-      {"labels", "data.findings"},
-      {"classes", "data.findings"}};
-  const std::string last = key.substr(key.rfind('.') + 1);
-  const auto known = kElsewhere.find(last);
-  if (known != kElsewhere.end()) return "'" + known->second + "'";
-  for (const auto& option : option_keys())
-    if (option.substr(option.rfind('.') + 1) == last) return "'" + option + "'";
-  return nearest_names(key, option_keys());
-}
-
 void assign_all(Config& config, const std::map<std::string, YamlValue>& values,
                 Strings* variables) {
   for (const auto& [key, value] : values) {
     const ConfigOption* option = find_option(key);
     if (option == nullptr)
-      config_error(value.place, "unknown key '" + key + "'",
-                   "nearest are " + likely_keys(key));
+      throw ConfigError("[config] " + value.place + ": " +
+                        unknown_key_text(key));
     assign(config, *option, value);
     if (option->is_path && variables != nullptr)
       for (const auto& item : value.items) note_variables(item, *variables);

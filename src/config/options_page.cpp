@@ -13,10 +13,19 @@ std::string meaning_of(const ConfigOption& option) {
   return text + ")";
 }
 
+std::vector<ConfigOption> options_of(Tier tier) {
+  std::vector<ConfigOption> found;
+  for (const auto& option : config_options())
+    if (option.tier == tier) found.push_back(option);
+  return found;
+}
+
 std::vector<ConfigOption> options_with(const std::string& prefix) {
   std::vector<ConfigOption> found;
   for (const auto& option : config_options())
-    if (option.key.starts_with(prefix)) found.push_back(option);
+    if (option.key.starts_with(prefix) &&
+        (option.tier != Tier::kHidden || option.key == prefix))
+      found.push_back(option);
   if (found.empty())
     throw ConfigError("[config] no key starts with '" + prefix +
                       "'. Hint: nearest are " +
@@ -46,13 +55,10 @@ constexpr const char* kIntroduction =
     "is\n"
     "resumed.\n\n";
 
-}  // namespace
-
-std::string options_markdown(const std::string& prefix) {
-  std::string text = prefix.empty() ? kIntroduction : "";
-  text += "| key | type | default | meaning |\n|---|---|---|---|\n";
+std::string markdown_table(const std::vector<ConfigOption>& options) {
+  std::string text = "| key | type | default | meaning |\n|---|---|---|---|\n";
   const Config defaults;
-  for (const auto& option : options_with(prefix))
+  for (const auto& option : options)
     text += "| `" + option.key + "`" +
             (option.may_change_on_resume ? "*" : "") + " | " +
             option_type(option) + " | `" + option_text(option, defaults) +
@@ -60,10 +66,21 @@ std::string options_markdown(const std::string& prefix) {
   return text;
 }
 
-std::string options_help(const std::string& prefix) {
+}  // namespace
+
+std::string options_markdown(const std::string& prefix) {
+  if (!prefix.empty()) return markdown_table(options_with(prefix));
+  return kIntroduction +
+         ("## Common keys\n\n" + markdown_table(options_of(Tier::kCommon)) +
+          "\n## All other keys\n\n" + markdown_table(options_of(Tier::kRare)));
+}
+
+std::string options_help(const std::string& prefix, bool all) {
   std::string text;
   const Config defaults;
-  for (const auto& option : options_with(prefix))
+  const bool common = prefix.empty() && !all;
+  for (const auto& option :
+       common ? options_of(Tier::kCommon) : options_with(prefix))
     text += "  " + option.key + " = " + option_text(option, defaults) + "  (" +
             option_type(option) + ")\n      " + meaning_of(option) + "\n";
   return text;

@@ -11,6 +11,7 @@ std::vector<ConfigOption> manifest_options() {
           .help = "nih: ChestX-ray14's Data_Entry table (both releases, .gz "
                   "too); chexpert: train.csv/valid.csv; csv: any table, see "
                   "data.manifest.columns. One for all tables, or one for each",
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.manifest.path),
@@ -20,6 +21,7 @@ std::vector<ConfigOption> manifest_options() {
               "table lacks is not labeled there",
           .is_path = true,
           .may_change_on_resume = true,
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.manifest.split),
@@ -59,6 +61,7 @@ std::vector<ConfigOption> manifest_options() {
                   "s3://bucket/prefix of any of them",
           .is_path = true,
           .may_change_on_resume = true,
+          .tier = Tier::kCommon,
       },
   };
 }
@@ -75,6 +78,7 @@ std::vector<ConfigOption> split_options() {
                   "patient into train and val when data.val_list is empty",
           .is_path = true,
           .may_change_on_resume = true,
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.val_list),
@@ -89,6 +93,7 @@ std::vector<ConfigOption> split_options() {
                   "data.test_fraction of the patients",
           .is_path = true,
           .may_change_on_resume = true,
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.test_fraction),
@@ -102,6 +107,7 @@ std::vector<ConfigOption> split_options() {
           .help = "fraction of the training patients set aside for validation "
                   "when no list or table names validation images",
           .limits = {{0, 0.9}},
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.folds),
@@ -173,6 +179,7 @@ std::vector<ConfigOption> label_options() {
           .help = "findings to learn, by name and in "
                   "this order; empty = all of the "
                   "manifest",
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.finding_names),
@@ -194,6 +201,7 @@ std::vector<ConfigOption> label_options() {
           MEMBER(data.uncertain),
           .help = "what an uncertain label (-1) counts as in training; smooth: "
                   "0.7, between unknown and positive",
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.uncertain_by_finding),

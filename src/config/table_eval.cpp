@@ -42,6 +42,7 @@ std::vector<ConfigOption> scoring_options() {
           MEMBER(eval.splits),
           .help = "splits scored at the end of training",
           .may_change_on_resume = true,
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(eval.findings),

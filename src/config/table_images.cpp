@@ -10,6 +10,7 @@ std::vector<ConfigOption> image_options() {
           MEMBER(data.resize),
           .help = "side of the square an image is resized to, pixels",
           .limits = {{8, 4096}},
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.eval_resize),
@@ -23,6 +24,7 @@ std::vector<ConfigOption> image_options() {
               "the "
               "center, at the place where torchvision's center_crop takes it",
           .limits = {{8, 4096}},
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.resize_kind),
@@ -63,6 +65,7 @@ std::vector<ConfigOption> augmentation_options() {
           MEMBER(data.flip),
           .help = "training flips left and right with probability 1/2, as the "
                   "CheXNet paper does (the heart is then on the other side)",
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.rotate_deg),
@@ -108,6 +111,7 @@ std::vector<ConfigOption> loading_options() {
                   "waits for data, up to the rank's cores",
           .limits = {{0, 256}},
           .may_change_on_resume = true,
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(data.prefetch),

@@ -46,6 +46,7 @@ std::vector<ConfigOption> rank_options() {
       {
           MEMBER(launch.device),
           .help = "auto: GPUs where there are any",
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(launch.mpi),

@@ -18,11 +18,13 @@ std::vector<ConfigOption> run_table() {
           MEMBER(run.name),
           .help = "name of the run, and of its folder below runs/",
           .may_change_on_resume = true,
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(run.seed),
           .help = "seed of order, augmentation and initial weights",
           .limits = {{0, kNoMaximum}},
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(run.world_readable),

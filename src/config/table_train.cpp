@@ -11,6 +11,7 @@ std::vector<ConfigOption> model_options() {
       {
           MEMBER(model.arch),
           .help = "network",
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(model.weights),
@@ -19,6 +20,7 @@ std::vector<ConfigOption> model_options() {
                   "torchxrayvision or a CheXNet reproduction, or none for a "
                   "random start",
           .is_path = true,
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(model.sync_batchnorm),
@@ -26,6 +28,7 @@ std::vector<ConfigOption> model_options() {
               "take batch statistics over all ranks, so that a config means "
               "the same on any number of them; false: a BatchNorm sees the "
               "train.batch / (ranks x train.accumulate) images of its rank",
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(model.freeze_backbone),
@@ -45,12 +48,14 @@ std::vector<ConfigOption> length_options() {
               "on GPUs, by measuring steps, so another machine or day gets "
               "another batch (a resume keeps the run's)",
           .limits = {{1, 1e7}},
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(train.epochs),
           .help = "passes over the training images",
           .limits = {{0, 1e6}},
           .may_change_on_resume = true,
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(train.max_steps),
@@ -72,11 +77,12 @@ std::vector<ConfigOption> length_options() {
 // the rest of a run another run.
 std::vector<ConfigOption> optimizer_options() {
   return {
-      {MEMBER(train.optimizer), .help = "optimizer"},
+      {MEMBER(train.optimizer), .help = "optimizer", .tier = Tier::kCommon},
       {
           MEMBER(train.lr),
           .help = "learning rate for train.lr_base_batch images",
           .limits = {{0, 1e3}},
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(train.lr_scaling),
@@ -94,6 +100,7 @@ std::vector<ConfigOption> optimizer_options() {
               "epochs of linear warm-up: the rate of a step is the full one "
               "x (images seen at its end / images of the warm-up)",
           .limits = {{0, 1e6}},
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(train.schedule),
@@ -101,6 +108,7 @@ std::vector<ConfigOption> optimizer_options() {
                   "plateau (x train.plateau_factor when the validation loss "
                   "stops falling); cosine (to 0 at train.epochs); step (x "
                   "train.step_factor every train.step_epochs)",
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(train.plateau_factor),
@@ -185,6 +193,7 @@ std::vector<ConfigOption> step_options() {
                   "factors "
                   "to 10 bits, PyTorch's default for convolutions; fp32 never "
                   "does. bf16 needs sm_80 on a GPU",
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(train.deterministic),
@@ -249,6 +258,7 @@ std::vector<ConfigOption> objective_options() {
               "the start). With it evaluation, the best checkpoint, model "
               "files and predict use the averaged weights; 0 = off",
           .limits = {{0, 0.999999}},
+          .tier = Tier::kCommon,
       },
       {
           MEMBER(train.swa),
@@ -270,6 +280,7 @@ std::vector<ConfigOption> objective_options() {
                   "line, over and over, without augmentation (for parity "
                   "checks)",
           .is_path = true,
+          .tier = Tier::kHidden,
       },
   };
 }

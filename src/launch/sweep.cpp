@@ -34,8 +34,7 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
           "[submit] --sweep " + list + ": " +
           (equals == std::string::npos
                ? std::string("no '='. Hint: --sweep train.lr=1e-3,3e-4")
-               : "unknown key '" + key + "'. Hint: nearest are " +
-                     nearest_names(key, option_keys())));
+               : unknown_key_text(key)));
     std::vector<std::string> values;
     std::string value;
     // Commas inside brackets belong to a list value.

@@ -283,16 +283,33 @@ TEST_CASE("docs/config.md is what the program prints") {
   }
 }
 
+TEST_CASE("the common keys come first, and a hidden one for its name alone") {
+  const std::string common = options_help(), all = options_help("", true);
+  CHECK(std::ranges::count(common, '\n') < 80);
+  CHECK(common.find("  train.lr = ") != std::string::npos);
+  CHECK(common.find("  train.eps = ") == std::string::npos);
+  for (const auto& option : config_options()) {
+    INFO(option.key);
+    CHECK((all.find("  " + option.key + " = ") != std::string::npos) ==
+          (option.tier != Tier::kHidden));
+  }
+  CHECK(all.find("train.order_file") == std::string::npos);
+  CHECK(options_help("train.order_file").starts_with("  train.order_file = "));
+  const std::string page = options_markdown();
+  CHECK(page.find("`train.lr`") < page.find("## All other keys"));
+  CHECK(page.find("## All other keys") < page.find("`train.eps`"));
+}
+
 TEST_CASE("keys are listed by prefix, and a prefix of none is refused") {
   const std::string page = options_markdown("launch.r");
   CHECK(std::ranges::count(page, '\n') == 5);
   CHECK(page.starts_with("| key "));
   CHECK(page.find("| `launch.restarts`") != std::string::npos);
   CHECK(options_help("launch.ranks").starts_with("  launch.ranks = 0"));
-  for (const auto print : {options_markdown, options_help})
-    CHECK(error_of<ConfigError>([&] { print("lanch.ranks"); })
-              .find("no key starts with 'lanch.ranks'. Hint: nearest are "
-                    "'launch.ranks'") != std::string::npos);
+  CHECK(error_of<ConfigError>([] { options_help("lanch.ranks"); })
+            .find("no key starts with 'lanch.ranks'. Hint: nearest are "
+                  "'launch.ranks'") != std::string::npos);
+  CHECK_THROWS_AS(options_markdown("lanch.ranks"), ConfigError);
 }
 
 TEST_CASE("the shipped configs load") {

@@ -35,6 +35,10 @@ using FieldRef = std::variant<bool*, int64_t*, double*, std::optional<int64_t>*,
                               std::optional<double>*, std::string*, Strings*,
                               Doubles*, NamedValue, NamedList>;
 
+// Who is shown a key. kCommon: everybody; kRare: who asks for all keys;
+// kHidden: who names it.
+enum class Tier { kCommon, kRare, kHidden };
+
 struct ConfigOption {
   struct Limits {
     double min, max;  // both allowed
@@ -47,11 +51,22 @@ struct ConfigOption {
   std::optional<Limits> limits = {};
   bool is_path = false;  // knows ${VAR:-default} and ~
   bool may_change_on_resume = false;
+  Tier tier = Tier::kRare;
 };
 
 const std::vector<ConfigOption>& config_options();
 const ConfigOption* find_option(const std::string& key);  // null when unknown
 std::vector<std::string> option_keys();
+
+// What was a key, or "key=value" a value of one, and what is said instead.
+struct RemovedName {
+  std::string name, instead;
+};
+const std::vector<RemovedName>& removed_names();
+// "now data.fold: 1/5"; empty for what was never a name.
+std::string written_instead(const std::string& name);
+// "unknown key 'x'. Hint: ...": what is written instead, or the nearest keys.
+std::string unknown_key_text(const std::string& key);
 
 // Whether its values are text, of one of the choices too, or a list of it.
 bool holds_text(const ConfigOption& option);
@@ -66,7 +81,7 @@ std::string option_type(const ConfigOption& option);
 // The table, narrowed to keys that start with `prefix`; ConfigError when there
 // are none. As markdown: the page docs/config.md, its rows alone with a prefix.
 std::string options_markdown(const std::string& prefix = "");
-// As terminal text.
-std::string options_help(const std::string& prefix = "");
+// As terminal text; without a prefix the common keys, or all of them.
+std::string options_help(const std::string& prefix = "", bool all = false);
 
 }  // namespace chexnet

@@ -1,0 +1,58 @@
+// What is said for a key that is none: what an earlier version called so is
+// written otherwise now, other programs have names of their own, and the rest
+// is misspelled. An old name is refused and never understood, so that a config
+// says what it does.
+#include <algorithm>
+#include <map>
+
+#include "chexnet/config/options.hpp"
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+namespace {
+
+// Names that other programs have for a key; edit distance leads elsewhere.
+std::string likely_keys(const std::string& key) {
+  static const std::map<std::string, std::string> kElsewhere = {
+      {"learning_rate", "train.lr"},
+      {"batch_size", "train.batch"},
+      {"num_workers", "data.workers"},
+      {"num_epochs", "train.epochs"},
+      {"image_size", "data.crop"},
+      {"img_size", "data.crop"},
+      {"input_size", "data.crop"},
+      {"accumulation_steps", "train.accumulate"},
+      {"backbone", "model.arch"},
+      {"architecture", "model.arch"},
+      {"pretrained", "model.weights"},
+      {"labels", "data.findings"},
+      {"classes", "data.findings"}};
+  const std::string last = key.substr(key.rfind('.') + 1);
+  const auto known = kElsewhere.find(last);
+  if (known != kElsewhere.end()) return "'" + known->second + "'";
+  for (const auto& option : option_keys())
+    if (option.substr(option.rfind('.') + 1) == last) return "'" + option + "'";
+  return nearest_names(key, option_keys());
+}
+
+}  // namespace
+
+const std::vector<RemovedName>& removed_names() {
+  static const std::vector<RemovedName> kRemoved = {};
+  return kRemoved;
+}
+
+std::string written_instead(const std::string& name) {
+  const auto found =
+      std::ranges::find(removed_names(), name, &RemovedName::name);
+  return found == removed_names().end() ? "" : found->instead;
+}
+
+std::string unknown_key_text(const std::string& key) {
+  const std::string instead = written_instead(key);
+  return instead.empty() ? "unknown key '" + key + "'. Hint: nearest are " +
+                               likely_keys(key)
+                         : "'" + key + "' is no key any more. Hint: " + instead;
+}
+
+}  // namespace chexnet

@@ -19,14 +19,6 @@ void check_for_training(const Config& config) {
           "name the folder(s) with the images");
   require(!config.model.weights.empty(), "model.weights",
           "a .safetensors file, or 'none' for a random start");
-  if (config.data.folds == 1)
-    config_error("data.folds", "one fold leaves nothing to train on",
-                 "choose at least 2, or 0 for none");
-  if (config.data.fold > 0 && config.data.fold >= config.data.folds)
-    config_error("data.fold",
-                 "there is no fold " + std::to_string(config.data.fold) +
-                     " among data.folds=" + std::to_string(config.data.folds),
-                 "folds are counted from 0");
   const std::set<SplitName> splits(config.eval.splits.begin(),
                                    config.eval.splits.end());
   if (splits.size() < config.eval.splits.size())

@@ -1,5 +1,7 @@
 #include "chexnet/config/choices.hpp"
 
+#include "chexnet/core/parsed_number.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -34,6 +36,28 @@ std::string StageChoice::text() const {
   if (kind == Kind::kOff) return "off";
   if (kind == Kind::kAuto) return "auto";
   return folder;
+}
+
+// One fold would leave nothing to train on.
+std::optional<FoldChoice> FoldChoice::parse(const std::string& text) {
+  if (text == "off") return FoldChoice{};
+  const auto slash = text.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const auto number = parsed_number<int>(text.substr(0, slash));
+  const auto folds = parsed_number<int>(text.substr(slash + 1));
+  constexpr int kMost = 1000;
+  if (!number || !folds || *folds < 2 || *folds > kMost || *number < 1 ||
+      *number > *folds)
+    return std::nullopt;
+  return FoldChoice{*number, *folds};
+}
+
+const char* FoldChoice::known() {
+  return "off, or which of how many folds validates: 1/5 to 5/5";
+}
+
+std::string FoldChoice::text() const {
+  return on() ? std::to_string(number) + "/" + std::to_string(folds) : "off";
 }
 
 std::optional<NetworkChoice> NetworkChoice::parse(const std::string& text) {

@@ -38,7 +38,9 @@ std::string likely_keys(const std::string& key) {
 }  // namespace
 
 const std::vector<RemovedName>& removed_names() {
-  static const std::vector<RemovedName> kRemoved = {};
+  static const std::vector<RemovedName> kRemoved = {
+      {"data.folds", "write data.fold: 1/5, the first of five folds"},
+  };
   return kRemoved;
 }
 

@@ -110,17 +110,11 @@ std::vector<ConfigOption> split_options() {
           .tier = Tier::kCommon,
       },
       {
-          MEMBER(data.folds),
-          .help =
-              "cross-validation: the training patients are dealt out to this "
-              "many folds, and fold data.fold is for validation instead of "
-              "data.val_fraction; 0 = off",
-          .limits = {{0, 1000}},
-      },
-      {
           MEMBER(data.fold),
-          .help = "the fold for validation, counted from 0",
-          .limits = {{0, 999}},
+          .help =
+              "cross-validation: 1/5 takes the first of five folds of the "
+              "training patients for validation instead of data.val_fraction, "
+              "5/5 the last; off: no folds",
       },
       {
           MEMBER(data.stratify),
@@ -133,7 +127,7 @@ std::vector<ConfigOption> split_options() {
           MEMBER(data.split_seed),
           .help =
               "seed of the random choice of patients for data.test_fraction, "
-              "data.val_fraction and data.folds",
+              "data.val_fraction and data.fold",
           .limits = {{0, kNoMaximum}},
       },
       {

@@ -148,19 +148,19 @@ void cut_fraction(const Manifest& manifest, const DataConfig& config,
   move_patients(manifest, chosen, train, to);
 }
 
-// Fold data.fold of data.folds: every data.folds-th patient, so each patient is
-// in one fold, and folds differ by at most one patient.
+// Of five folds every fifth patient is in one, so each patient is in one fold,
+// and folds differ by at most one patient.
 void cut_fold(const Manifest& manifest, const DataConfig& config, Rows& train,
               Rows& to) {
   const auto patients = dealt_patients(manifest, train, config, 0);
-  const auto folds = static_cast<size_t>(config.folds);
+  const auto folds = static_cast<size_t>(config.fold.folds);
   if (patients.size() < folds)
     throw DataError("[split] " + std::to_string(patients.size()) +
-                    " patients for data.folds=" + std::to_string(folds) +
+                    " patients for data.fold=" + config.fold.text() +
                     ". Hint: choose fewer folds");
   std::set<std::string> chosen;
-  for (auto i = static_cast<size_t>(config.fold); i < patients.size();
-       i += folds)
+  for (auto i = static_cast<size_t>(config.fold.number - 1);
+       i < patients.size(); i += folds)
     chosen.insert(patients[i]);
   move_patients(manifest, chosen, train, to);
 }
@@ -293,12 +293,12 @@ Splits make_splits(const Manifest& manifest, const DataConfig& config) {
   const bool has_val = !splits.val.rows.empty();
   if (has_test && config.test_fraction > 0)
     refuse_two_ways("data.test_fraction", "test");
-  if (has_val && config.folds > 0) refuse_two_ways("data.folds", "validation");
+  if (has_val && config.fold.on()) refuse_two_ways("data.fold", "validation");
   // Drawn first and alike for every fold.
   if (!has_test)
     cut_fraction(manifest, config, config.test_fraction, 1, splits.train.rows,
                  splits.test.rows);
-  if (!has_val && config.folds > 0)
+  if (!has_val && config.fold.on())
     cut_fold(manifest, config, splits.train.rows, splits.val.rows);
   else if (!has_val)
     cut_fraction(manifest, config, config.val_fraction, 0, splits.train.rows,

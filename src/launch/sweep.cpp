@@ -1,6 +1,7 @@
 // The product of all lists: each list multiplies the points so far, so the last
 // varies fastest, and seeds faster still. A point's folder is named by its
 // values, e.g. lr=1e-3_batch=32_seed=1.
+#include <algorithm>
 #include <set>
 
 #include "chexnet/config/options.hpp"
@@ -8,6 +9,15 @@
 #include "chexnet/launch/job_script.hpp"
 
 namespace chexnet {
+namespace {
+
+// A value with slashes, as in data.fold=1/5, is one part of a path.
+std::string in_a_file_name(std::string value) {
+  std::ranges::replace(value, '/', '-');
+  return value;
+}
+
+}  // namespace
 
 std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
                                      int seeds,
@@ -21,8 +31,8 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
       for (const auto& value : values) {
         SweepPoint& more = next.emplace_back(point);
         more.assignments.push_back(key + "=" + value);
-        more.run_folder +=
-            (more.run_folder.empty() ? "" : "_") + short_key + "=" + value;
+        more.run_folder += (more.run_folder.empty() ? "" : "_") + short_key +
+                           "=" + in_a_file_name(value);
       }
     points = std::move(next);
   };

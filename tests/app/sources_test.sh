@@ -45,7 +45,7 @@ check "its model scores another table of these names" grep -q '"Nodule":' <<<"$(
 # A resume under another choice of rows, names or folds.
 again=(train "$two" --out "$scratch/two" --resume yes --set train.max_steps=4)
 refused 2 "data.filter: [] -> [view=PA]" "${again[@]}" --set data.filter=[view=PA]
-refused 2 "data.folds: 0 -> 4" "${again[@]}" --set data.folds=4
+refused 2 'data.fold: "off" -> "1/4"' "${again[@]}" --set data.fold=1/4
 refused 2 "data.manifest.split: [] -> [train, val]" "${again[@]}" --set data.manifest.split=[train,val]
 printf 'name,finding\nLung Nodule,Nodule\nMass,Nodule\n' >"$scratch/other.csv"
 refused 4 "was trained with another data.finding_names" "${again[@]}" --set data.finding_names="$scratch/other.csv"
@@ -68,9 +68,9 @@ last=$(tail -n 1 "$scratch/train.csv" | cut -d, -f4)
 sed -i "2s/^\([^,]*,[^,]*,[^,]*\),[^,]*/\1,$last/" "$scratch/valid.csv"
 refused 3 " in two splits, e.g. that of $scratch/train.csv:" train "$small" "${T[@]}" "${tables[@]}" --out "$scratch/no" --set data.manifest.split=[train,test]
 refused 2 "data.manifest.split: 1 values for 2 tables" train "$small" "${T[@]}" "${tables[@]}" --out "$scratch/no" --set data.manifest.split=[train]
-refused 2 "data.fold: there is no fold 4 among data.folds=4" train "$small" "${T[@]}" --out "$scratch/no" --set data.folds=4 --set data.fold=4
-for fold in 0 1 2; do
-  "$program" train "$small" --set train.max_steps=1 --set eval.splits=[] --out "$scratch/fold-$fold" --set data.folds=3 --set data.fold=$fold 2>"$scratch/log" || cat "$scratch/log"
+refused 2 "'data.fold' = '5/4' is not known" train "$small" "${T[@]}" --out "$scratch/no" --set data.fold=5/4
+for fold in 1 2 3; do
+  "$program" train "$small" --set train.max_steps=1 --set eval.splits=[] --out "$scratch/fold-$fold" --set data.fold=$fold/3 2>"$scratch/log" || cat "$scratch/log"
   grep ',val$' "$scratch/fold-$fold/split.csv" | cut -d, -f1
 done | sort >"$scratch/folded"
 check "each image of train_list is validated in one fold of three" diff "$scratch/folded" <(tr -d '\r' <"$phantom/train_val_list.txt" | sort)

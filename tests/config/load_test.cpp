@@ -89,6 +89,26 @@ TEST_CASE(
         std::string::npos);
 }
 
+TEST_CASE("a name of an earlier version is refused with what is written now") {
+  CHECK(!removed_names().empty());
+  for (const auto& [name, instead] : removed_names()) {
+    INFO(name);
+    const auto equals = name.find('=');
+    const std::string key = name.substr(0, equals);
+    const std::string value =
+        equals == std::string::npos ? "1" : name.substr(equals + 1);
+    CHECK((find_option(key) == nullptr) == (equals == std::string::npos));
+    CHECK(refused(key + ": " + value + "\n").find("Hint: " + instead) !=
+          std::string::npos);
+    CHECK(error_of<ConfigError>([&] {
+            load_config({}, {key + "=" + value});
+          }).find("Hint: " + instead) != std::string::npos);
+    if (equals == std::string::npos)
+      CHECK(unknown_key_text(key).find("Hint: " + instead) !=
+            std::string::npos);
+  }
+}
+
 TEST_CASE("later files override earlier ones and --set overrides all") {
   const ScratchFolder folder;
   const auto base = folder.write(
@@ -227,13 +247,14 @@ TEST_CASE("folds and draws that cannot be are refused") {
     return error_of<ConfigError>(
         [&] { check_for_training(load_config({}, all)); });
   };
-  CHECK(refused({"data.folds=5", "data.fold=4"}).empty());
-  CHECK(refused({"data.folds=5", "data.fold=5"})
-            .find("data.fold: there is no fold 5 among data.folds=5") !=
-        std::string::npos);
-  CHECK(refused({"data.fold=1"}).find("data.fold: ") != std::string::npos);
-  CHECK(refused({"data.folds=1"}).find("data.folds: one fold leaves") !=
-        std::string::npos);
+  for (const std::string fold : {"off", "1/2", "5/5", "1000/1000"})
+    CHECK(refused({"data.fold=" + fold}).empty());
+  for (const std::string fold :
+       {"", "0", "3", "1/1", "0/5", "6/5", "1/1001", "-1/5", "1/5/5", "a/b"}) {
+    INFO(fold);
+    CHECK(refused({"data.fold=" + fold}).find("of how many folds validates") !=
+          std::string::npos);
+  }
   CHECK(refused({"train.mixup=1.5"}).find("is out of range") !=
         std::string::npos);
   for (const char* draws : {"train.mixup=0.2", "train.sampling=balanced"}) {

@@ -249,10 +249,10 @@ TEST_CASE("tables may be splits, and share no patient") {
   CHECK(splits.train.rows == std::vector<uint32_t>{0, 1, 2});
   CHECK(splits.val.rows == std::vector<uint32_t>{3});
   CHECK(splits.test.rows.empty());
-  config.folds = 2;
+  config.fold = {1, 2};
   CHECK(holds(error_of<ConfigError>([&] { make_splits(m, config); }),
-              "data.folds: set beside a list or table of validation images"));
-  config.folds = 0;
+              "data.fold: set beside a list or table of validation images"));
+  config.fold = {};
   config.manifest.split = {SplitName::kTrain, SplitName::kTest};
   folder.write("valid.csv", kStart + "A\nd,q,,,,1\n");
   m = read_manifest(config);
@@ -290,26 +290,25 @@ int positives(const Manifest& m, const Split& split, size_t finding) {
 TEST_CASE("folds are disjoint by patient, together all, and beside the test") {
   const Manifest m = mixed();
   DataConfig config;
-  config.folds = 5;
   config.test_fraction = 0.2;
   std::map<uint32_t, int> times;
   std::string test;
-  for (int fold = 0; fold < 5; ++fold) {
-    config.fold = fold;
+  for (int fold = 1; fold <= 5; ++fold) {
+    config.fold = {fold, 5};
     const Splits splits = make_splits(m, config);  // refuses leaks
     CHECK(splits.test.rows.size() == 160);
     CHECK(splits.val.rows.size() == 128);
     CHECK(splits.train.rows.size() == 512);
-    if (fold > 0) CHECK(splits.test.sha256 == test);
+    if (fold > 1) CHECK(splits.test.sha256 == test);
     test = splits.test.sha256;
     for (const auto row : splits.val.rows) ++times[row];
     for (const auto row : splits.test.rows) times[row] += 1;
   }
   CHECK(times.size() == 800);
-  config.folds = 401;
+  config.fold = {1, 401};
   config.test_fraction = 0;
   CHECK(holds(error_of<DataError>([&] { make_splits(m, config); }),
-              "400 patients for data.folds=401"));
+              "400 patients for data.fold=1/401"));
 }
 
 TEST_CASE("stratified cuts give each finding its share") {
@@ -329,9 +328,8 @@ TEST_CASE("stratified cuts give each finding its share") {
     CHECK(std::abs(positives(m, splits.val, 0) - 18) <= 2);
     CHECK(std::abs(positives(m, splits.val, 1) - 60) <= 8);
   }
-  config.folds = 4;
   config.test_fraction = 0;
-  for (config.fold = 0; config.fold < 4; ++config.fold) {
+  for (config.fold = {1, 4}; config.fold.number <= 4; ++config.fold.number) {
     const Splits splits = make_splits(m, config);
     CHECK(splits.val.rows.size() == 200);
     CHECK(std::abs(positives(m, splits.val, 0) - 20) <= 2);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "support/catch.hpp"
@@ -29,6 +30,11 @@ TEST_CASE("a sweep is the product of its lists and seeds") {
   CHECK(points[7].assignments ==
         std::vector<std::string>{"train.lr=3e-4", "data.findings=[Edema]",
                                  "run.seed=2"});
+  CHECK(error_of<ConfigError>([] {
+          sweep_points({"data.folds=3,4"}, 0, "r");
+        }).find("Hint: " + written_instead("data.folds")) != std::string::npos);
+  CHECK(sweep_points({"data.fold=1/5,2/5"}, 0, "r")[1].run_folder ==
+        "r/fold=2-5");
   CHECK(error_of<ConfigError>([] {
           sweep_points({"train.lrr=1"}, 0, "r");
         }).find("train.lr") != std::string::npos);

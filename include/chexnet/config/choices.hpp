@@ -302,6 +302,17 @@ struct StageChoice {
   std::string text() const;
 };
 
+// data.fold: which of how many folds validates.
+struct FoldChoice {
+  int number = 0, folds = 0;  // from 1 to `folds`; 0 of 0 = off
+  bool on() const { return folds > 0; }
+
+  // "off", or "1/5" to "5/5"; nothing for other text.
+  static std::optional<FoldChoice> parse(const std::string& text);
+  static const char* known();  // the forms above, for a hint
+  std::string text() const;
+};
+
 // launch.network: what gradients travel over.
 struct NetworkChoice {
   enum class Kind { kAuto, kInfiniBand, kOmniPath, kTcp, kUcx };

@@ -55,7 +55,7 @@ struct DataConfig {
   Strings images;
   std::string train_list, val_list, test_list;
   double val_fraction = 0.1, test_fraction = 0;
-  int64_t folds = 0, fold = 0;
+  FoldChoice fold;
   bool stratify = false;
   int64_t split_seed = 1;
   bool allow_patient_leak = false;

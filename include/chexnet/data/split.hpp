@@ -29,7 +29,7 @@ struct Splits {
 
 // Lists and tables (data.manifest.split) as given. Without any for test,
 // data.test_fraction of the other patients; without any for validation, fold
-// data.fold of data.folds, or data.val_fraction, of the patients that are left
+// data.fold, or data.val_fraction, of the patients that are left
 // for training. All are drawn with data.split_seed, with data.stratify by the
 // rarest finding of each patient. Any split may be empty. DataError: a listed
 // name the manifest lacks, a name in two lists, a patient in two splits.

@@ -29,8 +29,7 @@ void run(Bytes bytes) {
 // Assignments over a config that may train, each of which something refuses,
 // alone or together with another.
 std::vector<std::string> contradictions() {
-  return {"data.folds=1",
-          raw("data.folds=3\0data.fold=3"),
+  return {"data.fold=4/3",
           raw("train.ema=0.9\0train.swa=0.5"),
           "data.crop=300",
           "data.eval_resize=100",

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cmath>
 #include <sstream>
 #include <string_view>
@@ -114,10 +113,12 @@ class Assignment {
 
   void operator()(const NamedList& named) const {
     Strings names;
-    for (const auto& item : items()) names.push_back(resolved(item));
-    const bool all_known = named.set(names);
-    assert(all_known && "`resolved` refuses what is no choice");
-    static_cast<void>(all_known);
+    std::string given;
+    for (const auto& item : items()) {
+      names.push_back(resolved(item));
+      given += (given.empty() ? "" : ", ") + item;
+    }
+    if (!named.set(names)) unknown(given, named.known);
   }
 
  private:

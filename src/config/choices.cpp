@@ -38,6 +38,37 @@ std::string StageChoice::text() const {
   return folder;
 }
 
+std::optional<UncertainChoice> UncertainChoice::parse(
+    const std::vector<std::string>& list) {
+  UncertainChoice choice;
+  bool for_all = false;
+  for (const auto& item : list) {
+    const auto equals = item.rfind('=');
+    const bool of_all = equals == std::string::npos;
+    const auto policy =
+        find_choice<TrainingPolicy>(of_all ? item : item.substr(equals + 1));
+    if (!policy || (of_all && for_all)) return std::nullopt;
+    if (of_all)
+      choice.policy = *policy;
+    else
+      choice.of_findings.push_back({item.substr(0, equals), *policy});
+    for_all = for_all || of_all;
+  }
+  return choice;
+}
+
+const char* UncertainChoice::known() {
+  return "ignore, zero, one or smooth, and finding=one (or another) for a "
+         "single finding";
+}
+
+std::vector<std::string> UncertainChoice::list() const {
+  std::vector<std::string> items = {choice_name(policy)};
+  for (const auto& [finding, other] : of_findings)
+    items.push_back(finding + "=" + choice_name(other));
+  return items;
+}
+
 // One fold would leave nothing to train on.
 std::optional<FoldChoice> FoldChoice::parse(const std::string& text) {
   if (text == "off") return FoldChoice{};

@@ -40,6 +40,8 @@ std::string likely_keys(const std::string& key) {
 const std::vector<RemovedName>& removed_names() {
   static const std::vector<RemovedName> kRemoved = {
       {"data.folds", "write data.fold: 1/5, the first of five folds"},
+      {"data.uncertain_by_finding",
+       "write data.uncertain: [ignore, Edema=one]"},
   };
   return kRemoved;
 }

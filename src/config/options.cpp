@@ -91,6 +91,18 @@ FieldRef field_ref(StageChoice& member) { return parsed_field(member); }
 
 FieldRef field_ref(FoldChoice& member) { return parsed_field(member); }
 
+FieldRef field_ref(UncertainChoice& member) {
+  return NamedList{.names = {},
+                   .get = [&member] { return member.list(); },
+                   .set =
+                       [&member](const Strings& list) {
+                         const auto found = UncertainChoice::parse(list);
+                         if (found) member = *found;
+                         return found.has_value();
+                       },
+                   .known = UncertainChoice::known()};
+}
+
 FieldRef field_ref(NetworkChoice& member) { return parsed_field(member); }
 
 const std::vector<ConfigOption>& config_options() {

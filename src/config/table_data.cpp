@@ -193,14 +193,11 @@ std::vector<ConfigOption> label_options() {
       },
       {
           MEMBER(data.uncertain),
-          .help = "what an uncertain label (-1) counts as in training; smooth: "
-                  "0.7, between unknown and positive",
-          .tier = Tier::kCommon,
-      },
-      {
-          MEMBER(data.uncertain_by_finding),
           .help =
-              "the same for single findings, e.g. [Atelectasis=one, Edema=one]",
+              "what an uncertain label (-1) counts as in training: ignore, "
+              "zero, one or smooth (0.7, between unknown and positive); for "
+              "single findings behind it: [ignore, Edema=one, Mass=zero]",
+          .tier = Tier::kCommon,
       },
   };
 }

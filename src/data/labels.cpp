@@ -44,27 +44,18 @@ std::vector<Policy> training_policies(const Manifest& m,
                                       LabelPolicy blank,
                                       const std::vector<std::string>& known) {
   std::vector<Policy> policies(
-      m.finding_count(), {policy_value(blank), policy_value(config.uncertain)});
+      m.finding_count(),
+      {policy_value(blank), policy_value(config.uncertain.policy)});
   std::vector<std::string> named;
-  for (const auto& entry : config.uncertain_by_finding) {
-    const auto equals = entry.rfind('=');
-    const std::string name = entry.substr(0, equals);
-    const auto policy = find_choice<TrainingPolicy>(
-        equals == std::string::npos ? std::string() : entry.substr(equals + 1));
-    const std::string place = "[config] data.uncertain_by_finding: ";
-    if (!policy)
-      throw ConfigError(
-          place + "'" + entry +
-          "' is not known. Hint: finding=ignore, finding=zero, finding=one or "
-          "finding=smooth");
+  for (const auto& [name, policy] : config.uncertain.of_findings) {
     if (!find_finding(known, name))
-      throw ConfigError(place + "no finding '" + name +
+      throw ConfigError("[config] data.uncertain: no finding '" + name +
                         "'. Hint: nearest are " + nearest_names(name, known));
     if (const auto found = find_finding(m.findings, name))
-      policies[*found].uncertain = policy_value(*policy);
+      policies[*found].uncertain = policy_value(policy);
     named.push_back(name);
   }
-  refuse_doubled(named, "data.uncertain_by_finding");
+  refuse_doubled(named, "data.uncertain");
   return policies;
 }
 

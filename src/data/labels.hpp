@@ -24,7 +24,7 @@ constexpr float kSmoothLabel = 0.7f;
 
 // From what the entries in manifest.labels say to labels for training and,
 // where these differ, for scoring. `known`: findings of all tables of the run,
-// of which data.uncertain_by_finding may name any.
+// of which data.uncertain may name any.
 void apply_policies(Manifest& manifest, ManifestFormat format,
                     const DataConfig& config, const EvalConfig& eval,
                     const std::vector<std::string>& known);

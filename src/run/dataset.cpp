@@ -140,7 +140,7 @@ void warn_of_shared_pictures(const Config& config, const Dataset& dataset,
 // A network knows its findings and needs no policy of training.
 DataConfig without_training(DataConfig config) {
   config.findings.clear();
-  config.uncertain_by_finding.clear();
+  config.uncertain.of_findings.clear();
   return config;
 }
 

@@ -94,7 +94,7 @@ refused 2 "data.findings: 'Edema' appears twice" train "$small" --out "$scratch/
 refused 2 "data.findings: $phantom/Data_Entry_2017.csv has no finding 'Efusion'. Hint: nearest are 'Effusion'" train "$small" --out "$scratch/no" --set data.findings=[Efusion]
 refused 2 "does not know 'Efusion'. Hint: nearest are 'Effusion'" evaluate "$scratch/run" --set data.findings=[Efusion]
 refused 2 "eval.findings chooses which are scored" evaluate "$scratch/run" --set data.findings=[Effusion]
-refused 2 "data.uncertain_by_finding: no finding 'Edma'" train "$small" --out "$scratch/no" --set data.uncertain_by_finding=[Edma=one]
+refused 2 "data.uncertain: no finding 'Edma'" train "$small" --out "$scratch/no" --set data.uncertain=[Edma=one]
 refused 2 "train.warmup_epochs: not less than train.epochs" train "$small" --out "$scratch/no" --set train.warmup_epochs=100
 printf 'train: {lr: 1}\n---\ntrain: {lr: 2}\n' >"$scratch/second.yaml"
 refused 2 "second.yaml:2: a second document" train "$scratch/second.yaml"

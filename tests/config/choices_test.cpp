@@ -94,6 +94,23 @@ TEST_CASE("a folder of staged copies is told from a misspelled word") {
   }
 }
 
+TEST_CASE("uncertain labels have a policy, and single findings another") {
+  const auto read = [](const std::string& value) {
+    return load_config({}, {"data.uncertain=" + value}).data.uncertain;
+  };
+  CHECK(read("smooth").list() == Strings{"smooth"});
+  CHECK(read("[Edema=one]").list() == Strings{"ignore", "Edema=one"});
+  CHECK(read("[A=B=zero, one]").list() == Strings{"one", "A=B=zero"});
+  for (const std::string value :
+       {"maybe", "[one, zero]", "[Mass=maybe]", "[Mass]", "[ignore, Mass=]"}) {
+    INFO(value);
+    CHECK(error_of<ConfigError>([&] {
+            read(value);
+          }).find("Hint: ignore, zero, one or smooth, and finding=one") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("auto is the absence of a value") {
   const Config config = load_config(
       {}, {"train.batch=auto", "data.workers=auto", "launch.bucket_mb=auto",

@@ -143,8 +143,7 @@ TEST_CASE("entries of -1 are counted, whatever they count as in training") {
   config.test_list = folder.write("test.txt", "4.png\n");
   for (const auto policy : {TrainingPolicy::kIgnore, TrainingPolicy::kOne,
                             TrainingPolicy::kSmooth}) {
-    config.uncertain = policy;
-    config.uncertain_by_finding = {"A=zero"};
+    config.uncertain = {policy, {{"A", TrainingPolicy::kZero}}};
     const Audit found = look_at(config);
     REQUIRE(found.splits.size() == 2);
     CHECK(found.splits[0].uncertain == std::vector<size_t>{2, 1});

@@ -51,7 +51,7 @@ TEST_CASE(
   for (const auto policy :
        {TrainingPolicy::kZero, TrainingPolicy::kOne, TrainingPolicy::kIgnore}) {
     DataConfig config = chexpert(folder, row);
-    config.uncertain = policy;
+    config.uncertain = {policy};
     const Manifest m = read_manifest(config);
     const std::vector<float> scored(m.scored_row(0), m.scored_row(0) + 3);
     CHECK(same(scored, {0, kNone, 1}));
@@ -88,21 +88,17 @@ TEST_CASE("single findings have a policy of their own for uncertain labels") {
   const ScratchFolder folder;
   DataConfig config =
       chexpert(folder, "a/patient1/x.jpg,F,50,Frontal,AP,,-1,-1\n");
-  config.uncertain_by_finding = {"Edema=one"};
+  using enum TrainingPolicy;
+  config.uncertain = {kIgnore, {{"Edema", kOne}}};
   CHECK(same(read_manifest(config).labels, {0, 1, kNone}));
-  config.uncertain_by_finding = {"edema=zero", "Effusion=one"};
+  config.uncertain = {kIgnore, {{"edema", kZero}, {"Effusion", kOne}}};
   CHECK(same(read_manifest(config).labels, {0, 0, 1}));
-  const auto refused = [&](const std::string& entry) {
-    config.uncertain_by_finding = {"Edema=one", entry};
+  const auto refused = [&](const std::string& finding) {
+    config.uncertain = {kIgnore, {{"Edema", kOne}, {finding, kZero}}};
     return error_of<ConfigError>([&] { read_manifest(config); });
   };
-  CHECK(refused("Edemma=one").find("nearest are 'Edema'") != std::string::npos);
-  CHECK(refused("Pleural Effusion").find("finding=ignore") !=
-        std::string::npos);
-  CHECK(refused("Pleural Effusion=maybe").find("is not known") !=
-        std::string::npos);
-  CHECK(refused("Edema=zero").find("'Edema' appears twice") !=
-        std::string::npos);
+  CHECK(refused("Edemma").find("nearest are 'Edema'") != std::string::npos);
+  CHECK(refused("Edema").find("'Edema' appears twice") != std::string::npos);
 }
 
 TEST_CASE("a CheXpert patient is a whole folder's name with a number") {

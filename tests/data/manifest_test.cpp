@@ -104,7 +104,7 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
   CHECK(std::isnan(m.labels[0]));
   CHECK(m.labels[1] == 1);
   CHECK(std::isnan(m.labels[3]));
-  config.uncertain = TrainingPolicy::kOne;
+  config.uncertain = {TrainingPolicy::kOne};
   config.blank = LabelPolicy::kZero;
   m = read_manifest(config);
   CHECK(m.labels == std::vector<float>{1, 1, 0, 0});
@@ -299,7 +299,7 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   const auto cells = [&](float v) { return std::ranges::count(m.labels, v); };
   CHECK(cells(1) == 297);
   CHECK(cells(0) == 782 + 1701);
-  config.uncertain = TrainingPolicy::kOne;
+  config.uncertain = {TrainingPolicy::kOne};
   config.blank = LabelPolicy::kIgnore;
   const Manifest filled = read_manifest(config);
   CHECK(std::ranges::count(filled.labels, 1.0f) == 317);

@@ -137,7 +137,7 @@ TEST_CASE("a mapping file says what findings are called here") {
                    "a,p,,,,1,0,1\nb,p,,,,0,0,\nc,p,,,,0,,0\nd,p,,,,-1,,0\n")});
   config.finding_names = folder.write(
       "names.csv", "name,finding\nMass,Lung Lesion\nNodule,lung lesion\n");
-  config.uncertain = TrainingPolicy::kSmooth;
+  config.uncertain = {TrainingPolicy::kSmooth};
   const Manifest m = read_manifest(config);
   CHECK(m.findings == Strings{"Lung Lesion", "Infiltration"});
   // 1 where either is, uncertain before blank, 0 only where both are.

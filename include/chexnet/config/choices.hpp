@@ -302,6 +302,22 @@ struct StageChoice {
   std::string text() const;
 };
 
+// data.uncertain: the policy of all findings, and of single ones another.
+struct UncertainChoice {
+  TrainingPolicy policy = TrainingPolicy::kIgnore;
+  struct OfFinding {
+    std::string finding;
+    TrainingPolicy policy;
+  };
+  std::vector<OfFinding> of_findings = {};
+
+  // {"ignore", "Edema=one"}; nothing for other lists.
+  static std::optional<UncertainChoice> parse(
+      const std::vector<std::string>& list);
+  static const char* known();  // the forms above, for a hint
+  std::vector<std::string> list() const;
+};
+
 // data.fold: which of how many folds validates.
 struct FoldChoice {
   int number = 0, folds = 0;  // from 1 to `folds`; 0 of 0 = off

@@ -65,8 +65,7 @@ struct DataConfig {
   std::string finding_names;  // file
   Strings findings;
   std::optional<LabelPolicy> blank;  // auto: by the table's format
-  TrainingPolicy uncertain = TrainingPolicy::kIgnore;
-  Strings uncertain_by_finding;                       // "Atelectasis=one"
+  UncertainChoice uncertain;
   int64_t resize = 256, eval_resize = 0, crop = 224;  // pixels
   ResizeKind resize_kind = ResizeKind::kAntialias;
   JpegScale jpeg_scale = JpegScale::kAuto;

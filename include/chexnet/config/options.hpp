@@ -28,6 +28,7 @@ struct NamedList {
   Strings names;
   std::function<Strings()> get;
   std::function<bool(const Strings&)> set;
+  const char* known = "";
 };
 
 // What a key sets, inside a Config that must outlive it.

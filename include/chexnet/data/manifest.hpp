@@ -74,8 +74,8 @@ const std::vector<std::string>& nih_findings();
 // table lacks one, its rows are not labeled. Blank cells follow the policy of
 // their own table's format.
 //
-// Labels for training follow data.blank, data.uncertain and
-// data.uncertain_by_finding, those for scoring eval.blank and eval.uncertain;
+// Labels for training follow data.blank and data.uncertain,
+// those for scoring eval.blank and eval.uncertain;
 // weights are those of data.sample_weight.
 // Throws DataError naming file and line: unknown label, empty patient, wrong
 // number of fields, an image twice, text that is not UTF-8; ConfigError for

@@ -31,6 +31,8 @@ void run(Bytes bytes) {
 std::vector<std::string> contradictions() {
   return {"data.fold=4/3",
           raw("train.ema=0.9\0train.swa=0.5"),
+          "data.uncertain=[one, zero]",
+          "data.uncertain=[one, Mass=zero]",
           "data.crop=300",
           "data.eval_resize=100",
           raw("data.random_crop=true\0data.random_resized_crop=true"),

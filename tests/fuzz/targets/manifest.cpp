@@ -20,7 +20,7 @@ DataConfig config_of(uint8_t choices, const std::string& path) {
   if (choices & 8) config.manifest.columns.findings = {"Mass", "Edema"};
   if (choices & 16) config.filter = {"view=PA"};
   if (choices & 32) config.manifest.columns.age = "age";
-  if (choices & 64) config.uncertain = TrainingPolicy::kOne;
+  if (choices & 64) config.uncertain = {TrainingPolicy::kOne};
   if (choices & 128) config.blank = LabelPolicy::kOne;
   return config;
 }
@@ -31,8 +31,10 @@ void ask_more(uint8_t choices, DataConfig& config) {
   if (choices & 2) config.manifest.format.push_back(ManifestFormat::kCsv);
   if (choices & 4) config.findings = {"Mass", "mass"};
   if (choices & 8) config.findings = {"Edema", "Mas"};
-  if (choices & 16) config.uncertain_by_finding = {"Mass=one", "Edema=smooth"};
-  if (choices & 32) config.uncertain_by_finding = {"Mass=two"};
+  using enum TrainingPolicy;
+  if (choices & 16)
+    config.uncertain = {kIgnore, {{"Mass", kOne}, {"Edema", kSmooth}}};
+  if (choices & 32) config.uncertain = {kIgnore, {{"Mas", kOne}}};
   if (choices & 64) config.sample_weight = "weight";
   if (choices & 128) config.manifest.split = {SplitName::kTrain};
 }

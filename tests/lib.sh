@@ -44,7 +44,7 @@ data:
   test_list: $phantom/test_list.txt
   resize: 36
   crop: 32
-  random_crop: true
+  train_crop: random
   rotate_deg: 5
 model: {arch: densenet121, weights: none}
 train: {batch: 8, max_steps: 24, epochs: 100}

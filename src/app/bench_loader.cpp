@@ -84,7 +84,8 @@ int run(const BenchLoaderOptions& options) {
     Stores stores;
     const UnlabeledSet set = all_images({place}, stores);
     Augmentation augmentation;
-    augmentation.random_crop = augmentation.flip = !options.plain;
+    augmentation.flip = !options.plain;
+    if (augmentation.flip) augmentation.crop = TrainCrop::kRandom;
     const ImageReader reader(
         *set.source,
         {options.resize, options.crop, *find_choice<ResizeKind>(options.kind),

@@ -56,7 +56,8 @@ int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
   Stores stores;
   const UnlabeledSet set = all_images({options.shards}, stores);
   Augmentation augmentation;
-  augmentation.random_crop = augmentation.flip = true;
+  augmentation.crop = TrainCrop::kRandom;
+  augmentation.flip = true;
   const ImageReader reader(
       *set.source,
       {options.resize, options.crop, ResizeKind::kAntialias, 64'000'000},

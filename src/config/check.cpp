@@ -33,9 +33,6 @@ void check_for_training(const Config& config) {
       config.data.crop > config.data.eval_resize)
     config_error("data.crop", "larger than data.eval_resize",
                  "choose crop <= eval_resize");
-  if (config.data.random_crop && config.data.random_resized_crop)
-    config_error("data.random_crop",
-                 "set together with data.random_resized_crop", "choose one");
   if (config.data.mean.size() != 3 || config.data.std.size() != 3)
     config_error("data.mean", "data.mean and data.std need three numbers each",
                  "one per input channel");

@@ -42,6 +42,8 @@ const std::vector<RemovedName>& removed_names() {
       {"data.folds", "write data.fold: 1/5, the first of five folds"},
       {"data.uncertain_by_finding",
        "write data.uncertain: [ignore, Edema=one]"},
+      {"data.random_crop", "write data.train_crop: random"},
+      {"data.random_resized_crop", "write data.train_crop: resized"},
   };
   return kRemoved;
 }

@@ -46,19 +46,15 @@ std::vector<ConfigOption> image_options() {
 std::vector<ConfigOption> augmentation_options() {
   return {
       {
-          MEMBER(data.random_crop),
-          .help = "training takes a random crop instead of the center",
-      },
-      {
-          MEMBER(data.random_resized_crop),
-          .help = "training takes a random part of each image, of "
-                  "data.crop_area_min to 1 of its area and of its own shape, "
-                  "resized to data.crop; not from packs",
+          MEMBER(data.train_crop),
+          .help = "what training takes of each image: center or random (a "
+                  "square of data.crop from the resized image), or resized (a "
+                  "random part of data.crop_area_min to 1 of its area and of "
+                  "its own shape, resized to data.crop; not from packs)",
       },
       {
           MEMBER(data.crop_area_min),
-          .help = "smallest fraction of the area that data.random_resized_crop "
-                  "takes",
+          .help = "data.train_crop resized: smallest fraction of the area",
           .limits = {{0.01, 1}},
       },
       {

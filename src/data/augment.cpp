@@ -39,7 +39,7 @@ Square rotate_and_zoom(Square square, double degrees, double zoom,
 
 // Where the crop begins, along one axis.
 int crop_begin(const DrawnAugmentation& drawn, double at, int side, int crop) {
-  if (!drawn.random_crop) return center_crop_begin(side, crop);
+  if (drawn.crop != TrainCrop::kRandom) return center_crop_begin(side, crop);
   const int slack = side - crop;
   return static_cast<int>(at * (slack + 1));
 }
@@ -79,8 +79,7 @@ DrawnAugmentation draw_augmentation(const Augmentation& augmentation,
   // leaves the others as they were.
   Random random(seed, Purpose::kAugment, position);
   DrawnAugmentation drawn;
-  drawn.random_crop = augmentation.random_crop;
-  drawn.random_resized_crop = augmentation.random_resized_crop;
+  drawn.crop = augmentation.crop;
   drawn.area = random.uniform(augmentation.crop_area_min, 1.0);
   drawn.at_x = random.uniform();
   drawn.at_y = random.uniform();
@@ -94,7 +93,7 @@ DrawnAugmentation draw_augmentation(const Augmentation& augmentation,
 Region drawn_region(const DrawnAugmentation& drawn, int width, int height) {
   assert(width > 0 && height > 0);
   Region region{0, 0, width, height};
-  if (!drawn.random_resized_crop) return region;
+  if (drawn.crop != TrainCrop::kResized) return region;
 
   const double fraction = std::sqrt(drawn.area);  // of each side
   region.width = std::max(1, static_cast<int>(std::lround(fraction * width)));

@@ -23,10 +23,8 @@ Preprocessing evaluation_preprocessing(const DataConfig& config) {
 }
 
 Augmentation augmentation_of(const DataConfig& config) {
-  return {config.random_crop,    config.random_resized_crop,
-          config.flip,           config.crop_area_min,
-          config.rotate_deg,     config.scale_jitter,
-          config.contrast_jitter};
+  return {config.train_crop, config.flip,         config.crop_area_min,
+          config.rotate_deg, config.scale_jitter, config.contrast_jitter};
 }
 
 void check_packs(const ImageSource& source, const Preprocessing& wanted) {
@@ -51,11 +49,13 @@ void check_packs(const ImageSource& source, const Preprocessing& wanted) {
 }
 
 void check_crops(const ImageSource& source, const Augmentation& augmentation) {
-  if (!augmentation.random_resized_crop || source.packs().empty()) return;
+  if (augmentation.crop != TrainCrop::kResized || source.packs().empty())
+    return;
   throw ConfigError(
-      "[pack] data.random_resized_crop cuts from the original picture, a pack "
+      "[pack] data.train_crop=resized cuts from the original picture, a pack "
       "holds resized ones: "
-      "the pixels would be others than from the files. Hint: data.random_crop, "
+      "the pixels would be others than from the files. Hint: "
+      "data.train_crop=random, "
       "or name the files, "
       "archives or records in data.images");
 }
@@ -99,10 +99,10 @@ Square ImageReader::resized(const FetchedImage& fetched,
                             Scratch& scratch) const {
   if (fetched.holds_pixels()) {
     assert(fetched.side == preprocessing_.resize);  // check_packs()
-    assert(!drawn.random_resized_crop);             // check_crops()
+    assert(drawn.crop != TrainCrop::kResized);      // check_crops()
     return {fetched.pixels(), fetched.side};
   }
-  const bool crops_original = drawn.random_resized_crop;
+  const bool crops_original = drawn.crop == TrainCrop::kResized;
   const int size = crops_original ? preprocessing_.crop : preprocessing_.resize;
   const auto side = static_cast<size_t>(size);
   scratch.resized.resize(side * side);
@@ -124,7 +124,7 @@ Square ImageReader::resized(const FetchedImage& fetched,
 // enlarged afterwards.
 DecodeLimits ImageReader::limits(const DrawnAugmentation& drawn) const {
   if (!preprocessing_.scale_jpeg) return {preprocessing_.max_pixels, 0};
-  if (!drawn.random_resized_crop)
+  if (drawn.crop != TrainCrop::kResized)
     return {preprocessing_.max_pixels, preprocessing_.resize};
   const double fraction = std::sqrt(drawn.area);  // of a side
   const int side = static_cast<int>(std::ceil(preprocessing_.crop / fraction));

@@ -47,7 +47,9 @@ std::string regularization_text(const TrainConfig& train) {
 }
 
 std::string augmentation_text(const DataConfig& data) {
-  std::string text = data.random_crop ? "random crop" : "center crop";
+  std::string text = data.train_crop == TrainCrop::kResized
+                         ? "random resized crop"
+                         : choice_name(data.train_crop) + std::string(" crop");
   if (data.flip) text += ", mirrored at random";
   const auto add = [&](const std::string& name, double value) {
     if (value > 0) text += ", " + name + " " + number_text(value);

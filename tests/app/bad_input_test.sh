@@ -94,7 +94,7 @@ refused 3 "cut.tar.gz: " "${T[@]}" --set data.images=["$scratch/cut.tar.gz"]
 refused 3 "[stage] " "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.stage=/proc/nowhere
 mkdir -p "$scratch/node"; ln -s "$scratch" "$scratch/node/chexnet-stage-$(id -u)"
 refused 3 "cannot be trusted" "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.stage="$scratch/node"
-refused 2 "data.random_resized_crop cuts from the original" "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.random_crop=false --set data.random_resized_crop=true
+refused 2 "data.train_crop=resized cuts from the original" "${T[@]}" --set data.images=["$scratch/set.pack"] --set data.train_crop=resized
 exec 9>"$scratch/.locked.pack.lock"; flock 9
 refused 4 "another pack writes there now" pack "$small" --out "$scratch/locked.pack"
 exec 9>&-

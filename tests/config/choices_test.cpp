@@ -63,6 +63,7 @@ static_assert(every_value_has_a_name<TrainingPolicy>());
 static_assert(every_value_has_a_name<PatientIdForm>());
 static_assert(every_value_has_a_name<ResizeKind>());
 static_assert(every_value_has_a_name<JpegScale>());
+static_assert(every_value_has_a_name<TrainCrop>());
 static_assert(every_value_has_a_name<PipelineKind>());
 static_assert(every_value_has_a_name<OnDamage>());
 static_assert(every_value_has_a_name<SplitName>());

@@ -8,7 +8,7 @@ using namespace chexnet;
 
 namespace {
 
-const Augmentation kEverything{.random_crop = true,
+const Augmentation kEverything{.crop = TrainCrop::kRandom,
                                .flip = true,
                                .crop_area_min = 0.8,
                                .rotate_deg = 5,
@@ -89,7 +89,7 @@ TEST_CASE(
         Case{0.999, 0.999, 44}, Case{0.5, 0.3, 12}, Case{0.2, 0.19, 1},
         Case{0.199, 0.2, 10}}) {
     DrawnAugmentation drawn;
-    drawn.random_crop = true;
+    drawn.crop = TrainCrop::kRandom;
     drawn.at_x = at_x;
     drawn.at_y = at_y;
     const auto cut = augmented(square, 9, drawn, 5);
@@ -144,7 +144,7 @@ TEST_CASE(
     "a random resized crop keeps its share of the area inside the picture") {
   DrawnAugmentation drawn;
   CHECK(drawn_region(drawn, 70, 40).width == 70);
-  drawn.random_resized_crop = true;
+  drawn.crop = TrainCrop::kResized;
   drawn.area = 0.25;
   drawn.at_x = drawn.at_y = 0.9999;
   const Region last = drawn_region(drawn, 70, 40);

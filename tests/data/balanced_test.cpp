@@ -124,9 +124,8 @@ TEST_CASE("a batch holds the mixture of both images and of their labels") {
   const ImageSource source(
       ImageIndex::scan(m, rows, {(folder / "images").string()}, stores),
       stores);
-  const ImageReader reader(
-      source, {.resize = 32, .crop = 32},
-      {.random_crop = false, .flip = true, .rotate_deg = 10}, 3);
+  const ImageReader reader(source, {.resize = 32, .crop = 32},
+                           {.flip = true, .rotate_deg = 10}, 3);
   const TrainSampler sampler(rows, {.seed = 3, .mixup = 1, .batch = 24});
   Loader loader(m, reader, sampler, {.batch = 24, .workers = 2});
   const Batch& batch = loader.next();
@@ -170,8 +169,7 @@ TEST_CASE("the mixture's loss is that of both images with their weights") {
   const ImageSource source(
       ImageIndex::scan(m, rows, {(folder / "images").string()}, stores),
       stores);
-  const ImageReader reader(source, {.resize = 32, .crop = 32},
-                           {.random_crop = false}, 3);
+  const ImageReader reader(source, {.resize = 32, .crop = 32}, {}, 3);
   const TrainSampler sampler(rows, {.seed = 3, .mixup = 1, .batch = 24});
   Loader loader(m, reader, sampler, {.batch = 24, .workers = 0});
   const Batch& batch = loader.next();

@@ -212,8 +212,8 @@ TEST_CASE(
   CHECK(pixels(kAllAugmentations, 1, 1) != pixels(kAllAugmentations, 1, 2));
   CHECK(pixels(kAllAugmentations, 1, 1) != pixels(kAllAugmentations, 2, 1));
   const std::vector<Augmentation> each = {
-      {.random_crop = true},
-      {.random_resized_crop = true, .crop_area_min = 0.3},
+      {.crop = TrainCrop::kRandom},
+      {.crop = TrainCrop::kResized, .crop_area_min = 0.3},
       {.flip = true},
       {.rotate_deg = 10},
       {.scale_jitter = 0.2},

@@ -133,11 +133,11 @@ TEST_CASE("a pack of another size or resize is refused") {
 
 TEST_CASE("a pack is no source of random resized crops") {
   auto& c = containers();
-  const Augmentation cropped{.random_resized_crop = true};
+  const Augmentation cropped{.crop = TrainCrop::kResized};
   const ImageSource pack = c.open("pack"), tar = c.open("tar");
   CHECK(error_of<ConfigError>([&] {
           ImageReader(pack, kContainerInput, cropped, 1);
-        }).find("random_resized_crop") != std::string::npos);
+        }).find("data.train_crop=resized") != std::string::npos);
   ImageReader(tar, kContainerInput, cropped, 1);
 }
 

@@ -21,7 +21,7 @@ std::vector<uint8_t> batches(const ImageSource& source, int ranks, int workers,
   auto& c = containers();
   std::vector<uint8_t> all;
   const ImageReader reader(source, kContainerInput,
-                           {true, false, true, 0.8, 5, 0.1, 0.2}, 5);
+                           {TrainCrop::kRandom, true, 0.8, 5, 0.1, 0.2}, 5);
   std::vector<std::unique_ptr<TrainSampler>> samplers;
   std::vector<std::unique_ptr<Loader>> loaders;
   for (int rank = 0; rank < ranks; ++rank) {

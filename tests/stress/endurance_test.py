@@ -34,7 +34,7 @@ TRAINING_IMAGES = 67  # of the phantom set's 96
 def settings(options):
     per_epoch = TRAINING_IMAGES / options.ranks
     every_epochs = max(1, int(options.steps / per_epoch / options.events))
-    return ['data.resize=29', 'data.crop=29', 'data.random_crop=false', 'data.rotate_deg=0', 'data.workers=1',
+    return ['data.resize=29', 'data.crop=29', 'data.train_crop=center', 'data.rotate_deg=0', 'data.workers=1',
             'data.prefetch=3', 'model.freeze_backbone=true', f'train.batch={options.ranks}',
             f'train.max_steps={options.steps}', 'train.epochs=1000000', 'train.lr=1e-5',
             f'run.log_every={max(1, options.steps // 2000)}', 'checkpoint.every_epochs=0',

@@ -39,7 +39,7 @@ data:
   test_list: {set}/test_list.txt
   resize: 36
   crop: 32
-  random_crop: true
+  train_crop: random
   rotate_deg: 5
 model: {{arch: densenet121, weights: none}}
 train: {{batch: 8, max_steps: 12, epochs: 100}}

@@ -73,6 +73,14 @@ constexpr auto names_of(JpegScale) {
       {{kAuto, "auto"}, {kOff, "off"}});
 }
 
+// What training takes of an image; kResized: a random part, resized.
+enum class TrainCrop { kCenter, kRandom, kResized };
+constexpr auto names_of(TrainCrop) {
+  using enum TrainCrop;
+  return std::to_array<NamedChoice<TrainCrop>>(
+      {{kCenter, "center"}, {kRandom, "random"}, {kResized, "resized"}});
+}
+
 // The order of training images (data/pipeline.hpp).
 enum class PipelineKind { kGlobal, kNew, kOld };
 constexpr auto names_of(PipelineKind) {

@@ -69,8 +69,7 @@ struct DataConfig {
   int64_t resize = 256, eval_resize = 0, crop = 224;  // pixels
   ResizeKind resize_kind = ResizeKind::kAntialias;
   JpegScale jpeg_scale = JpegScale::kAuto;
-  bool random_crop = false;
-  bool random_resized_crop = false;
+  TrainCrop train_crop = TrainCrop::kCenter;
   double crop_area_min = 0.8;
   bool flip = true;
   double rotate_deg = 0, scale_jitter = 0, contrast_jitter = 0;

@@ -7,13 +7,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "chexnet/config/choices.hpp"
 #include "chexnet/image/resize.hpp"
 
 namespace chexnet {
 
-// What may be changed, and how far: the config's data.* keys of the same names.
+// What may be changed, and how far: the config's data.train_crop and data.*
+// keys of the same names.
 struct Augmentation {
-  bool random_crop = false, random_resized_crop = false, flip = false;
+  TrainCrop crop = TrainCrop::kCenter;
+  bool flip = false;
   double crop_area_min = 0.8, rotate_deg = 0, scale_jitter = 0,
          contrast_jitter = 0;
   static Augmentation none() { return {}; }
@@ -21,7 +24,7 @@ struct Augmentation {
 
 // What is changed in one sample. The default changes nothing.
 struct DrawnAugmentation {
-  bool random_crop = false, random_resized_crop = false;
+  TrainCrop crop = TrainCrop::kCenter;
   double area = 1;  // of the original that a random resized crop keeps, (0, 1]
   double at_x = 0,
          at_y =

@@ -32,8 +32,8 @@ Augmentation augmentation_of(const DataConfig& config);
 // ConfigError when a pack holds images made in another way than `preprocessing`
 // asks for.
 void check_packs(const ImageSource& source, const Preprocessing& preprocessing);
-// ConfigError for random_resized_crop from a pack: it would cut other pixels
-// than from the files.
+// ConfigError for data.train_crop=resized from a pack: it would cut other
+// pixels than from the files.
 void check_crops(const ImageSource& source, const Augmentation& augmentation);
 
 class ImageReader {

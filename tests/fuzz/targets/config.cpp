@@ -35,7 +35,6 @@ std::vector<std::string> contradictions() {
           "data.uncertain=[one, Mass=zero]",
           "data.crop=300",
           "data.eval_resize=100",
-          raw("data.random_crop=true\0data.random_resized_crop=true"),
           "data.mean=[1]",
           raw("train.epochs=0\0train.max_steps=0"),
           "train.warmup_epochs=20",

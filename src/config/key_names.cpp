@@ -44,6 +44,9 @@ const std::vector<RemovedName>& removed_names() {
        "write data.uncertain: [ignore, Edema=one]"},
       {"data.random_crop", "write data.train_crop: random"},
       {"data.random_resized_crop", "write data.train_crop: resized"},
+      {"data.cycle_length", "it is 10, as in the article"},
+      {"data.shuffle_files", "shards are always shuffled"},
+      {"data.shuffle_records", "the buffer holds 500, as in the article"},
   };
   return kRemoved;
 }

@@ -141,21 +141,6 @@ std::vector<ConfigOption> loading_options() {
                   "old (the pipelines of Dell's article, over TFRecord shards; "
                   "old decodes every image on every rank)",
       },
-      {
-          MEMBER(data.cycle_length),
-          .help = "data.pipeline new: files that a rank reads in turn",
-          .limits = {{1, 1e6}},
-      },
-      {
-          MEMBER(data.shuffle_files),
-          .help = "data.pipeline new: shuffle a rank's files before each epoch",
-      },
-      {
-          MEMBER(data.shuffle_records),
-          .help = "data.pipeline new and old: records in the shuffle buffer; 0 "
-                  "= off",
-          .limits = {{0, 1e9}},
-      },
   };
 }
 

@@ -130,7 +130,7 @@ std::vector<uint32_t> PipelineSampler::epoch_order(uint64_t epoch) const {
     items = every_nth(items, world_size_, rank_);
   } else {
     Shards files = shards_;
-    if (options_.shuffle_files) shuffle(files, random);
+    shuffle(files, random);
     items = interleave(files, options_.cycle_length);
   }
   return shuffle_in_buffer(items, options_.shuffle_records, random);
@@ -174,12 +174,9 @@ std::unique_ptr<Sampler> training_sampler(const DataConfig& config,
                                           const StreamPart& part) {
   if (config.pipeline == PipelineKind::kGlobal || part.keep_order)
     return std::make_unique<TrainSampler>(rows, part);
-  const PipelineOptions options{config.pipeline == PipelineKind::kOld,
-                                static_cast<size_t>(config.cycle_length),
-                                static_cast<size_t>(config.shuffle_records),
-                                config.shuffle_files};
-  return std::make_unique<PipelineSampler>(shards_of(index, rows), options,
-                                           part);
+  return std::make_unique<PipelineSampler>(
+      shards_of(index, rows),
+      PipelineOptions{.old = config.pipeline == PipelineKind::kOld}, part);
 }
 
 }  // namespace chexnet

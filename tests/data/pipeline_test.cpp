@@ -63,7 +63,7 @@ TEST_CASE(
   size_t records = 0;
   for (const auto& file : eight_files()) records += file.size();
   for (int rank = 0; rank < 3; ++rank) {
-    const PipelineSampler sampler(eight_files(), {false, 2, 6, true},
+    const PipelineSampler sampler(eight_files(), {false, 2, 6},
                                   {.seed = 7, .rank = rank, .world_size = 3});
     for (const auto row : sampler.epoch_order(0)) {
       CHECK(row / 10 % 3 == static_cast<uint32_t>(rank));
@@ -87,7 +87,7 @@ TEST_CASE("old: every rank decodes everything and keeps its share") {
   for (const auto& file : eight_files()) records += file.size();
   std::multiset<uint32_t> kept;
   for (int rank = 0; rank < 4; ++rank) {
-    const PipelineSampler sampler(eight_files(), {true, 10, 6, true},
+    const PipelineSampler sampler(eight_files(), {true, 10, 6},
                                   {.seed = 7, .rank = rank, .world_size = 4});
     const size_t own = sampler.epoch_order(0).size();
     std::multiset<uint32_t> decoded;
@@ -109,10 +109,10 @@ TEST_CASE("old: every rank decodes everything and keeps its share") {
 TEST_CASE(
     "pipelines go on at any position and are the same for the same ranks") {
   for (const bool old : {false, true}) {
-    const PipelineSampler from_start(eight_files(), {old, 3, 5, true},
+    const PipelineSampler from_start(eight_files(), {old, 3, 5},
                                      {.seed = 7, .rank = 1, .world_size = 2});
     const PipelineSampler resumed(
-        eight_files(), {old, 3, 5, true},
+        eight_files(), {old, 3, 5},
         {.seed = 7, .first_position = 40, .rank = 1, .world_size = 2});
     for (uint64_t t = 0; t < 50; ++t) {
       CHECK(resumed.at(t).row == from_start.at(t + 20).row);

@@ -79,8 +79,6 @@ struct DataConfig {
   std::optional<int64_t> readers;
   StageChoice stage;
   PipelineKind pipeline = PipelineKind::kGlobal;
-  int64_t cycle_length = 10, shuffle_records = 500;
-  bool shuffle_files = true;
   S3Config s3;
   OnDamage corrupt = OnDamage::kFail;
   OnMissing missing = OnMissing::kFail;

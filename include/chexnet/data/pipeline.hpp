@@ -45,11 +45,11 @@ std::vector<uint32_t> interleave(const Shards& files, size_t cycle_length);
 std::vector<uint32_t> shuffle_in_buffer(const std::vector<uint32_t>& items,
                                         size_t size, Random& random);
 
+// The lengths are the article's.
 struct PipelineOptions {
   bool old = false;
   size_t cycle_length = 10;      // files read in turn (new)
   size_t shuffle_records = 500;  // buffer; 0 or 1 = off
-  bool shuffle_files = true;     // new
 };
 
 class PipelineSampler final : public Sampler {

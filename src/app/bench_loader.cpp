@@ -88,8 +88,7 @@ int run(const BenchLoaderOptions& options) {
     if (augmentation.flip) augmentation.crop = TrainCrop::kRandom;
     const ImageReader reader(
         *set.source,
-        {options.resize, options.crop, *find_choice<ResizeKind>(options.kind),
-         64'000'000},
+        {options.resize, options.crop, *find_choice<ResizeKind>(options.kind)},
         augmentation, 1);
     Json results = nlohmann::json::array();
     Curve curve{place, {}, {}};

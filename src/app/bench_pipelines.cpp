@@ -59,8 +59,7 @@ int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
   augmentation.crop = TrainCrop::kRandom;
   augmentation.flip = true;
   const ImageReader reader(
-      *set.source,
-      {options.resize, options.crop, ResizeKind::kAntialias, 64'000'000},
+      *set.source, {options.resize, options.crop, ResizeKind::kAntialias},
       augmentation, 1);
   DataConfig data;
   data.pipeline = *find_choice<PipelineKind>(options.mode);

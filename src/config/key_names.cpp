@@ -47,6 +47,7 @@ const std::vector<RemovedName>& removed_names() {
       {"data.cycle_length", "it is 10, as in the article"},
       {"data.shuffle_files", "shards are always shuffled"},
       {"data.shuffle_records", "the buffer holds 500, as in the article"},
+      {"data.max_pixels", "the limit is 64 million pixels"},
   };
   return kRemoved;
 }

@@ -230,13 +230,6 @@ std::vector<ConfigOption> fault_options() {
           .limits = {{0, 1e6}},
           .may_change_on_resume = true,
       },
-      {
-          MEMBER(data.max_pixels),
-          .help = "largest width x height accepted; checked on an image's "
-                  "header before memory is taken",
-          .limits = {{1, 1e10}},
-          .may_change_on_resume = true,
-      },
   };
 }
 

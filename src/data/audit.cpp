@@ -31,12 +31,12 @@ struct Seen {
   bool flat = false;
 };
 
-Seen look_at(const ImageSource& source, uint32_t row, int64_t max_pixels,
-             FetchedImage& fetched, GrayImage& image) {
+Seen look_at(const ImageSource& source, uint32_t row, FetchedImage& fetched,
+             GrayImage& image) {
   Seen seen;
   try {
     source.fetch(row, fetched);
-    decode_fetched(fetched, {max_pixels, 0}, image);
+    decode_fetched(fetched, {}, image);
   } catch (const DataError& e) {
     seen.error = e.what();
     return seen;
@@ -115,7 +115,7 @@ class Auditor {
     return source;
   }
 
-  void look_at_all(const ImageSource& source, int64_t max_pixels, int threads,
+  void look_at_all(const ImageSource& source, int threads,
                    const std::function<void(size_t, size_t)>& progress) {
     struct Scratch {
       FetchedImage fetched;
@@ -124,8 +124,7 @@ class Auditor {
     seen_.resize(present_.size());
     std::atomic<size_t> done = 0;
     const auto look = [&](size_t i, Scratch& scratch) {
-      seen_[i] = look_at(source, present_[i], max_pixels, scratch.fetched,
-                         scratch.image);
+      seen_[i] = look_at(source, present_[i], scratch.fetched, scratch.image);
       ++done;
     };
     parallel_for_with<Scratch>(present_.size(), threads, look,
@@ -238,7 +237,7 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits,
     compare_with_nih(m, splits, auditor.audit);
 
   const ImageSource source = auditor.find(config, stores);
-  auditor.look_at_all(source, config.max_pixels, threads, progress);
+  auditor.look_at_all(source, threads, progress);
   auditor.sort_by_what_was_seen();
   auditor.find_duplicates();
   auditor.find_near_duplicates();

@@ -11,8 +11,7 @@
 namespace chexnet {
 Preprocessing training_preprocessing(const DataConfig& config) {
   return {static_cast<int>(config.resize), static_cast<int>(config.crop),
-          config.resize_kind, config.max_pixels,
-          config.jpeg_scale == JpegScale::kAuto};
+          config.resize_kind, config.jpeg_scale == JpegScale::kAuto};
 }
 
 Preprocessing evaluation_preprocessing(const DataConfig& config) {
@@ -123,12 +122,12 @@ Square ImageReader::resized(const FetchedImage& fetched,
 // A JPEG may be decoded at a fraction of its size as long as nothing is
 // enlarged afterwards.
 DecodeLimits ImageReader::limits(const DrawnAugmentation& drawn) const {
-  if (!preprocessing_.scale_jpeg) return {preprocessing_.max_pixels, 0};
+  if (!preprocessing_.scale_jpeg) return {};
   if (drawn.crop != TrainCrop::kResized)
-    return {preprocessing_.max_pixels, preprocessing_.resize};
+    return {.min_side = preprocessing_.resize};
   const double fraction = std::sqrt(drawn.area);  // of a side
   const int side = static_cast<int>(std::ceil(preprocessing_.crop / fraction));
-  return {preprocessing_.max_pixels, side};
+  return {.min_side = side};
 }
 
 }  // namespace chexnet

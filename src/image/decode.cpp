@@ -32,7 +32,7 @@ void check_size(int64_t width, int64_t height, const DecodeLimits& limits,
     decode_failed(
         origin,
         size() + "more than the limit of " + std::to_string(limits.max_pixels),
-        "raise data.max_pixels if the file is to be trusted");
+        "no radiograph has as many: is the file damaged?");
 }
 
 void throw_too_large(const std::string& origin) {
@@ -40,7 +40,7 @@ void throw_too_large(const std::string& origin) {
       "[images] " + origin +
       ": needs more memory than there is. Hint: a damaged size, or an image "
       "for a "
-      "machine with more; data.max_pixels refuses those above a size");
+      "machine with more");
 }
 
 namespace {

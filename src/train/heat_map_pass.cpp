@@ -33,7 +33,7 @@ struct Stored {
 
 void read_stored(const RunContext& run, uint32_t row, Stored& into) {
   run.dataset.images->fetch(row, into.fetched);
-  decode_fetched(into.fetched, {run.config.data.max_pixels, 0}, into.picture);
+  decode_fetched(into.fetched, {}, into.picture);
 }
 
 // The same; false, and logged, where the image has gone since it was scored.

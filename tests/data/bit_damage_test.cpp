@@ -206,7 +206,7 @@ struct Small {
                             .c_str()) == 0);
     PackJob job;
     job.rows = rows;
-    job.preprocessing = {side, side, ResizeKind::kAntialias, 1'000'000};
+    job.preprocessing = {side, side, ResizeKind::kAntialias};
     job.per_shard = static_cast<size_t>(images) / 2;
     job.threads = 1;
     const auto comm = solo_communicator();

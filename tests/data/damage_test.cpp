@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr Preprocessing kInput{40, 32, ResizeKind::kAntialias, 1'000'000};
+constexpr Preprocessing kInput{40, 32, ResizeKind::kAntialias};
 
 // A phantom set of its own, to be maltreated.
 struct DamagedSet {

@@ -122,11 +122,11 @@ TEST_CASE("a pack of another size or resize is refused") {
   auto& c = containers();
   const ImageSource source = c.open("pack");
   CHECK(error_of<ConfigError>([&] {
-          ImageReader(source, {48, 32, ResizeKind::kAntialias, 1000},
+          ImageReader(source, {48, 32, ResizeKind::kAntialias},
                       Augmentation::none(), 1);
         }).find("holds images of 40 pixels (antialias)") != std::string::npos);
   CHECK_FALSE(error_of<ConfigError>([&] {
-                ImageReader(source, {40, 32, ResizeKind::kArea, 1000},
+                ImageReader(source, {40, 32, ResizeKind::kArea},
                             Augmentation::none(), 1);
               }).empty());
 }

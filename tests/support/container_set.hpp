@@ -15,8 +15,7 @@
 
 namespace chexnet {
 
-constexpr Preprocessing kContainerInput{40, 32, ResizeKind::kAntialias,
-                                        1'000'000};
+constexpr Preprocessing kContainerInput{40, 32, ResizeKind::kAntialias};
 
 struct Containers {
   ScratchFolder folder;

@@ -84,7 +84,6 @@ struct DataConfig {
   OnMissing missing = OnMissing::kFail;
   double corrupt_limit = 0.01;  // of an epoch
   double retry_s = 60;
-  int64_t max_pixels = 64'000'000;
 };
 
 struct ModelConfig {

@@ -21,7 +21,6 @@ namespace chexnet {
 struct Preprocessing {
   int resize = 256, crop = 224;  // pixels
   ResizeKind kind = ResizeKind::kAntialias;
-  int64_t max_pixels = 64'000'000;
   bool scale_jpeg = true;  // decode a large JPEG at 1/2, 1/4 or 1/8 of its size
 };
 Preprocessing training_preprocessing(const DataConfig& config);

@@ -59,8 +59,7 @@ Config predict_config(const std::filesystem::path& file, const ModelCard& card,
   const auto of_options = [&options](Config& c) {
     if (options.ranks > 0) c.launch.ranks = options.ranks;
     // A damaged image is a row of the result, however many there are.
-    c.data.corrupt = OnDamage::kSkip;
-    c.data.corrupt_limit = 1;
+    c.data.corrupt = {.skip = true, .limit = 1};
   };
   Config config =
       model_config(file, card, {options.set, &variables, of_options});

@@ -38,7 +38,7 @@ void for_reference(Config& c) {
   c.train.precision = Precision::kFp32;
   c.launch.device = DeviceKind::kCpu;
   c.data.stage = {};
-  c.data.corrupt = OnDamage::kFail;
+  c.data.corrupt = {};
 }
 
 void write_inputs(const InputSet& set, const Config& config,

@@ -1,6 +1,7 @@
 #include "chexnet/config/choices.hpp"
 
 #include "chexnet/core/parsed_number.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {
@@ -67,6 +68,23 @@ std::vector<std::string> UncertainChoice::list() const {
   for (const auto& [finding, other] : of_findings)
     items.push_back(finding + "=" + choice_name(other));
   return items;
+}
+
+std::optional<CorruptChoice> CorruptChoice::parse(const std::string& text) {
+  if (text == "fail") return CorruptChoice{};
+  if (text == "skip") return CorruptChoice{.skip = true};
+  const auto limit = parsed_number<double>(text);
+  if (!limit || !(*limit >= 0 && *limit <= 1)) return std::nullopt;
+  return CorruptChoice{.skip = true, .limit = *limit};
+}
+
+const char* CorruptChoice::known() {
+  return "fail, skip, or the largest fraction that is skipped, 0 to 1";
+}
+
+std::string CorruptChoice::text() const {
+  if (!skip) return "fail";
+  return limit == CorruptChoice{}.limit ? "skip" : number_text(limit);
 }
 
 // One fold would leave nothing to train on.

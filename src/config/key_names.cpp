@@ -48,6 +48,7 @@ const std::vector<RemovedName>& removed_names() {
       {"data.shuffle_files", "shards are always shuffled"},
       {"data.shuffle_records", "the buffer holds 500, as in the article"},
       {"data.max_pixels", "the limit is 64 million pixels"},
+      {"data.corrupt_limit", "write the fraction as data.corrupt: 0.02"},
   };
   return kRemoved;
 }

@@ -89,6 +89,8 @@ std::vector<ConfigOption> joined(
 
 FieldRef field_ref(StageChoice& member) { return parsed_field(member); }
 
+FieldRef field_ref(CorruptChoice& member) { return parsed_field(member); }
+
 FieldRef field_ref(FoldChoice& member) { return parsed_field(member); }
 
 FieldRef field_ref(UncertainChoice& member) {

@@ -71,6 +71,7 @@ field_ref(std::vector<Choice>& member) {
 }
 
 FieldRef field_ref(StageChoice& member);
+FieldRef field_ref(CorruptChoice& member);
 FieldRef field_ref(FoldChoice& member);
 FieldRef field_ref(UncertainChoice& member);
 FieldRef field_ref(NetworkChoice& member);

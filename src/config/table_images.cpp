@@ -208,17 +208,11 @@ std::vector<ConfigOption> fault_options() {
           .help =
               "what follows from a damaged image (it cannot be decoded, or "
               "its checksum is wrong): fail (all ranks stop and name it) or "
-              "skip (it counts as not labeled, and is logged)",
-          .may_change_on_resume = true,
-      },
-      {
-          MEMBER(data.corrupt_limit),
-          .help =
-              "data.corrupt skip: largest fraction of damaged images in an "
-              "epoch (from its start or the resume), a scored split or a pack. "
-              "More, or a step of nothing else, end the run. One image is "
-              "always allowed, unless this is 0",
-          .limits = {{0, 1}},
+              "skip (it counts as not labeled, and is logged). A number skips "
+              "up to this fraction of an epoch (from its start or the resume), "
+              "a scored split or a pack; skip is 0.01. More, or a step of "
+              "nothing else, end the run. One image is always allowed, unless "
+              "this is 0",
           .may_change_on_resume = true,
       },
       {

@@ -40,7 +40,7 @@ std::string hint_for(const DamageByRank& damage, const DamagePolicy& policy) {
 }  // namespace
 
 DamagePolicy DamagePolicy::of(const DataConfig& config) {
-  return {config.corrupt == OnDamage::kSkip, config.corrupt_limit};
+  return {config.corrupt.skip, config.corrupt.limit};
 }
 
 uint64_t DamagePolicy::allowed(uint64_t images) const {
@@ -53,7 +53,7 @@ std::string DamagePolicy::text(uint64_t damaged, uint64_t images) const {
   std::string what = std::to_string(damaged) + " of " + std::to_string(images) +
                      " images are damaged";
   if (skip)
-    what += ", data.corrupt_limit (" + fixed(100 * limit, 1) + " %) allows " +
+    what += ", data.corrupt (" + fixed(100 * limit, 1) + " %) allows " +
             std::to_string(allowed(images));
   return what;
 }
@@ -61,7 +61,7 @@ std::string DamagePolicy::text(uint64_t damaged, uint64_t images) const {
 std::string DamagePolicy::hint() const {
   if (skip)
     return "fetch them again, leave them out of the lists, or raise "
-           "data.corrupt_limit";
+           "the fraction of data.corrupt";
   return "fetch them again, or leave them out of the lists; data.corrupt=skip "
          "goes on without a "
          "few";

@@ -29,11 +29,13 @@ bool holds_switch(const ConfigOption& option) {
 // Whether the value is one that the program gives to choose from: a config may
 // have been edited by hand, so the value itself is looked at.
 bool may_be_shown(const ConfigOption& option, const std::string& value) {
-  static constexpr std::array kChoices = {"",   "none", "auto", "off",
-                                          "ib", "opa",  "tcp",  "ucx"};
+  static constexpr std::array kChoices = {
+      "",     "none", "auto",   "off",  "ib",  "opa",    "tcp",
+      "fail", "skip", "ignore", "zero", "one", "smooth", "ucx"};
   if (std::ranges::find(kChoices, value) != kChoices.end()) return true;
   if (holds_text(option))
-    return std::ranges::find(option.choices, value) != option.choices.end();
+    return std::ranges::find(option.choices, value) != option.choices.end() ||
+           (option.key == "data.corrupt" && is_any_number(value));
   return holds_switch(option) ? value == "true" || value == "false"
                               : is_any_number(value);
 }

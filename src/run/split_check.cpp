@@ -38,7 +38,7 @@ std::vector<const Split*> scored_splits(const Config& config,
 // The same for the same images under the same rule.
 std::string identity(const Config& config,
                      const std::vector<const Split*>& splits) {
-  std::string text = choice_name(config.data.corrupt);
+  std::string text = config.data.corrupt.skip ? "skip" : "fail";
   for (const Split* split : splits)
     text += " " + split->name + " " + split->sha256;
   return text;

@@ -271,7 +271,7 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch* batch) {
 // data.corrupt: with `fail` all ranks stop with the same text, with `skip` each
 // damaged image is logged and counts as not labeled.
 void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
-  if (parts_.config.data.corrupt == OnDamage::kSkip) {
+  if (parts_.config.data.corrupt.skip) {
     for (const auto& error : batch.errors)
       if (!error.empty()) log_warning(error + " (skipped)");
     return;

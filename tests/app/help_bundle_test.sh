@@ -14,8 +14,7 @@ data:
   resize: 36
   crop: 32
   val_fraction: 0.2
-  corrupt: skip
-  corrupt_limit: 1
+  corrupt: 1
 model: {arch: densenet121, weights: none}
 train: {batch: 4, max_steps: 2, epochs: 100}
 run: {log_every: 1, name: mueller-study}

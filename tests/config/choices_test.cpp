@@ -65,7 +65,6 @@ static_assert(every_value_has_a_name<ResizeKind>());
 static_assert(every_value_has_a_name<JpegScale>());
 static_assert(every_value_has_a_name<TrainCrop>());
 static_assert(every_value_has_a_name<PipelineKind>());
-static_assert(every_value_has_a_name<OnDamage>());
 static_assert(every_value_has_a_name<SplitName>());
 static_assert(every_value_has_a_name<OptimizerKind>());
 static_assert(every_value_has_a_name<LrScaling>());
@@ -109,6 +108,23 @@ TEST_CASE("uncertain labels have a policy, and single findings another") {
             read(value);
           }).find("Hint: ignore, zero, one or smooth, and finding=one") !=
           std::string::npos);
+  }
+}
+
+TEST_CASE("damaged images fail, or a fraction of them is skipped") {
+  const auto read = [](const std::string& value) {
+    return load_config({}, {"data.corrupt=" + value}).data.corrupt;
+  };
+  CHECK_FALSE(read("fail").skip);
+  CHECK((read("skip").skip && read("skip").limit == 0.01));
+  CHECK((read("0").skip && read("0").limit == 0));
+  CHECK(read("0.25").text() == "0.25");
+  CHECK(read("1").limit == 1);
+  for (const std::string value : {"", "2", "-0.1", "nan", "some", "1%"}) {
+    INFO(value);
+    CHECK(error_of<ConfigError>([&] {
+            read(value);
+          }).find("largest fraction that is skipped") != std::string::npos);
   }
 }
 

@@ -143,7 +143,7 @@ TEST_CASE("damage is counted by epoch, over all ranks") {
     CHECK(error(counter, {1, 0}, 0).empty());
     CHECK(error(counter, {1, 0}, 8).empty());
     CHECK(error(counter, {1, 0}, 16)
-              .find("epoch 1: 3 of 100 images are damaged, data.corrupt_limit "
+              .find("epoch 1: 3 of 100 images are damaged, data.corrupt "
                     "(2.0 %) allows 2") != std::string::npos);
   }
   SECTION("the next epoch begins anew, with what the last batch had of it") {

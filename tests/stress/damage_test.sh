@@ -52,8 +52,8 @@ says "$trained.*\(skipped\)"
 # Too many.
 for i in $(seq 10 2 40); do damage "$(sed -n ${i}p "$phantom/train_val_list.txt")"; done
 for ranks in 1 2; do
-  refused 3 "images are damaged, data.corrupt_limit (2.0 %) allows 2" train "$small" "${at[@]}" "${rest[@]}" --set data.corrupt=skip --set data.corrupt_limit=0.02 --ranks $ranks --out "$scratch/many-$ranks"
+  refused 3 "images are damaged, data.corrupt (2.0 %) allows 2" train "$small" "${at[@]}" "${rest[@]}" --set data.corrupt=0.02 --ranks $ranks --out "$scratch/many-$ranks"
 done
 for name in $(cat "$phantom/train_val_list.txt"); do damage "$name"; done
-refused 3 "all 8 images of a step are damaged" train "$small" "${at[@]}" "${rest[@]}" --set data.corrupt=skip --set data.corrupt_limit=1 --out "$scratch/all"
+refused 3 "all 8 images of a step are damaged" train "$small" "${at[@]}" "${rest[@]}" --set data.corrupt=1 --out "$scratch/all"
 finish

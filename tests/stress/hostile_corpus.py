@@ -499,7 +499,7 @@ class Corpus:
         self.add('pictures', 'all at once, inspect', [*self.inspect(link, table), '--threads', '1'], [3],
                  f'{len(damaged)}', short=True)
         self.add('pictures', 'all at once, pack with skip',
-                 [*self.inspect(link, table, 'pack'), '--set', 'data.corrupt=skip', '--set', 'data.corrupt_limit=1',
+                 [*self.inspect(link, table, 'pack'), '--set', 'data.corrupt=1',
                   '--out', '{out}/x.pack'], [0], 'damaged', short=True)
         for name in ('pipe.png', 'endless.png', 'socket.png', 'hole.png', 'round.png'):
             os.rename(self.folder / 'picture' / name / name, link / name)

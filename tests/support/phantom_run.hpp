@@ -25,7 +25,7 @@ struct PhantomRun {
     data.crop = 32;
     data.workers = 1;
     data.prefetch = 2;
-    data.corrupt_limit = 1;
+    data.corrupt.limit = 1;
     config.model.weights = "none";
     config.train.batch = 4;
     config.eval.batch = 4;

@@ -91,7 +91,7 @@ TEST_CASE(
     "a damaged image is not scored, keeps its labels and its reason, and "
     "counts nowhere") {
   PhantomRun run;
-  run.config.data.corrupt = OnDamage::kSkip;
+  run.config.data.corrupt.skip = true;
   const auto solo = solo_communicator();
   const auto whole = predict(run, *solo);
   REQUIRE(whole);
@@ -233,7 +233,7 @@ TEST_CASE("scores over ten crops are the same bits on one rank and on three") {
 // is waited for.
 TEST_CASE("images come in order as they are scored; one unreadable is one") {
   PhantomRun run(20);
-  run.config.data.corrupt = OnDamage::kSkip;
+  run.config.data.corrupt.skip = true;
   struct Seen {
     std::vector<size_t> order, unreadable;
     std::string error;

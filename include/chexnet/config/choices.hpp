@@ -89,14 +89,6 @@ constexpr auto names_of(PipelineKind) {
       {{kGlobal, "global"}, {kNew, "new"}, {kOld, "old"}});
 }
 
-// What follows from a damaged image.
-enum class OnDamage { kFail, kSkip };
-constexpr auto names_of(OnDamage) {
-  using enum OnDamage;
-  return std::to_array<NamedChoice<OnDamage>>(
-      {{kFail, "fail"}, {kSkip, "skip"}});
-}
-
 // What follows from images of the table that are not there.
 enum class OnMissing { kFail, kSkip };
 constexpr auto names_of(OnMissing) {
@@ -324,6 +316,17 @@ struct UncertainChoice {
       const std::vector<std::string>& list);
   static const char* known();  // the forms above, for a hint
   std::vector<std::string> list() const;
+};
+
+// data.corrupt: what follows from damaged images.
+struct CorruptChoice {
+  bool skip = false;
+  double limit = 0.01;  // largest fraction that is skipped
+
+  // "fail", "skip" or a fraction; nothing for other text.
+  static std::optional<CorruptChoice> parse(const std::string& text);
+  static const char* known();  // the forms above, for a hint
+  std::string text() const;
 };
 
 // data.fold: which of how many folds validates.

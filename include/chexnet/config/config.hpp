@@ -80,9 +80,8 @@ struct DataConfig {
   StageChoice stage;
   PipelineKind pipeline = PipelineKind::kGlobal;
   S3Config s3;
-  OnDamage corrupt = OnDamage::kFail;
+  CorruptChoice corrupt;
   OnMissing missing = OnMissing::kFail;
-  double corrupt_limit = 0.01;  // of an epoch
   double retry_s = 60;
 };
 

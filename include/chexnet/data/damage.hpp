@@ -13,8 +13,8 @@
 namespace chexnet {
 
 struct DamagePolicy {
-  bool skip = false;  // data.corrupt
-  double limit = 0;   // data.corrupt_limit, a fraction
+  bool skip = false;
+  double limit = 0;  // a fraction
   static DamagePolicy of(const DataConfig& config);
   // Of `images`. One is always allowed, unless the limit is 0: small sets have
   // no 1 %.

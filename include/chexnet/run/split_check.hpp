@@ -22,7 +22,7 @@ struct SplitCheck {
 
 // Decodes every image of the validation split and of eval.splits once, each on
 // one rank; the training images are seen soon enough. DataError on all ranks as
-// data.corrupt and data.corrupt_limit say; HangError when a rank makes no
+// data.corrupt says; HangError when a rank makes no
 // progress for launch.timeout_s; ConfigError as check_eval_batch(). Returns
 // what has been looked at now; where any rank wants to stop all return nothing,
 // soon. Collective.

@@ -39,7 +39,7 @@ struct ScoringRequest {
 };
 
 // Collective. False on all ranks when it was stopped. A damaged image follows
-// data.corrupt and data.corrupt_limit: DataError on all ranks at the end, or it
+// data.corrupt: DataError on all ranks at the end, or it
 // is not scored. NumericError on all ranks, at the end, when a logit is not
 // finite. With eval.crops above 1 the probability of an image is the mean over
 // its crops, and its logit that of this mean.

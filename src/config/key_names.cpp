@@ -49,6 +49,8 @@ const std::vector<RemovedName>& removed_names() {
       {"data.shuffle_records", "the buffer holds 500, as in the article"},
       {"data.max_pixels", "the limit is 64 million pixels"},
       {"data.corrupt_limit", "write the fraction as data.corrupt: 0.02"},
+      {"train.plateau_factor", "write train.decay_factor"},
+      {"train.step_factor", "write train.decay_factor"},
   };
   return kRemoved;
 }

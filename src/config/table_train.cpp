@@ -105,14 +105,14 @@ std::vector<ConfigOption> optimizer_options() {
       {
           MEMBER(train.schedule),
           .help = "the rate after warm-up, counted from its end: constant; "
-                  "plateau (x train.plateau_factor when the validation loss "
+                  "plateau (x train.decay_factor when the validation loss "
                   "stops falling); cosine (to 0 at train.epochs); step (x "
-                  "train.step_factor every train.step_epochs)",
+                  "train.decay_factor every train.step_epochs)",
           .tier = Tier::kCommon,
       },
       {
-          MEMBER(train.plateau_factor),
-          .help = "factor on the rate at a plateau",
+          MEMBER(train.decay_factor),
+          .help = "train.schedule plateau and step: factor on the rate",
           .limits = {{0, 1}},
       },
       {
@@ -129,11 +129,6 @@ std::vector<ConfigOption> optimizer_options() {
           .help = "train.schedule step: epochs between two steps of the rate; "
                   "the first comes this long after the warm-up",
           .limits = {{1e-9, 1e6}},
-      },
-      {
-          MEMBER(train.step_factor),
-          .help = "train.schedule step: factor on the rate",
-          .limits = {{0, 1}},
       },
   };
 }

@@ -89,14 +89,11 @@ std::string recipe_text(Config config) {
   } else {
     train.momentum = unused.momentum;
   }
-  if (train.schedule != ScheduleKind::kPlateau) {
-    train.plateau_factor = unused.plateau_factor;
-    train.plateau_patience = unused.plateau_patience;
-  }
-  if (train.schedule != ScheduleKind::kStep) {
-    train.step_epochs = unused.step_epochs;
-    train.step_factor = unused.step_factor;
-  }
+  const bool plateau = train.schedule == ScheduleKind::kPlateau;
+  const bool step = train.schedule == ScheduleKind::kStep;
+  if (!plateau) train.plateau_patience = unused.plateau_patience;
+  if (!step) train.step_epochs = unused.step_epochs;
+  if (!plateau && !step) train.decay_factor = unused.decay_factor;
   return config_yaml(config);
 }
 

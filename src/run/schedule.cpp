@@ -30,7 +30,7 @@ bool Plateau::observe(double loss, const TrainConfig& config) {
     return false;
   }
   if (++bad < config.plateau_patience) return false;
-  factor *= config.plateau_factor;
+  factor *= config.decay_factor;
   bad = 0;
   return true;
 }
@@ -68,7 +68,7 @@ double learning_rate(const TrainConfig& config, int64_t batch_size,
   if (config.schedule == ScheduleKind::kStep) {
     constexpr double kRounding = 1e-9;  // 0.1 + 2.9 epochs are 3
     const double steps = std::floor(epochs / config.step_epochs + kRounding);
-    return lr * std::pow(config.step_factor, steps);
+    return lr * std::pow(config.decay_factor, steps);
   }
   return lr;
 }

@@ -363,7 +363,7 @@ TEST_CASE(
   CHECK((c.train.batch == 16 && c.train.lr == 1e-3 &&
          c.train.lr_scaling == LrScaling::kNone));
   CHECK((c.train.schedule == ScheduleKind::kPlateau &&
-         c.train.plateau_factor == 0.1));
+         c.train.decay_factor == 0.1));
   CHECK(c.model.sync_batchnorm);
   CHECK(
       (c.data.resize == 224 && c.data.crop == 224 && c.data.eval_resize == 0));

@@ -71,6 +71,7 @@ TEST_CASE("settings that ask for the same run are told") {
       is_other([](TrainConfig& t) { t.lr_scaling = LrScaling::kSqrt; }));
   CHECK_FALSE(is_other([](TrainConfig& t) { t.momentum = 0.5; }));
   CHECK_FALSE(is_other([](TrainConfig& t) { t.step_epochs = 3; }));
+  CHECK_FALSE(is_other([](TrainConfig& t) { t.decay_factor = 0.5; }));
   CHECK_FALSE(is_other([](TrainConfig& t) { t.plateau_patience = 3; }));
   CHECK(is_other([](TrainConfig& t) {
     t.lr_scaling = LrScaling::kSqrt;

@@ -27,7 +27,7 @@ TEST_CASE("the learning rate follows scaling and schedule in images") {
   CHECK(rate(6400) == Approx(0).margin(1e-15));
   c.schedule = ScheduleKind::kStep;
   c.step_epochs = 3;
-  c.step_factor = 0.1;
+  c.decay_factor = 0.1;
   CHECK(rate(3 * 640 - 64) == Approx(1));
   CHECK(rate(3 * 640) == Approx(0.1));
   CHECK(rate(6 * 640) == Approx(0.01));
@@ -56,7 +56,7 @@ TEST_CASE(
   CHECK(rate(6400) == Approx(0).margin(1e-15));
   c.schedule = ScheduleKind::kStep;
   c.step_epochs = 3;
-  c.step_factor = 0.1;
+  c.decay_factor = 0.1;
   CHECK(rate(5 * 640 - 64) == Approx(1));
   CHECK(rate(5 * 640) == Approx(0.1));
 
@@ -76,7 +76,7 @@ TEST_CASE(
 TEST_CASE("a plateau lowers the rate when the loss stops falling") {
   TrainConfig c;
   c.plateau_patience = 2;
-  c.plateau_factor = 0.1;
+  c.decay_factor = 0.1;
   Plateau p;
   CHECK_FALSE(p.observe(1.0, c));
   CHECK_FALSE(p.observe(0.9, c));

@@ -104,10 +104,9 @@ struct TrainConfig {
   int64_t lr_base_batch = 16;
   double warmup_epochs = 0;
   ScheduleKind schedule = ScheduleKind::kConstant;
-  double plateau_factor = 0.1;
+  double decay_factor = 0.1;  // of a plateau or step
   int64_t plateau_patience = 1;
   double step_epochs = 10;
-  double step_factor = 0.1;
   double weight_decay = 0;
   double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double clip_norm = 0;

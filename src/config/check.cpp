@@ -39,6 +39,9 @@ void check_for_training(const Config& config) {
   if (std::ranges::any_of(config.data.std, [](double s) { return s <= 0; }))
     config_error("data.std", "must be positive",
                  "ImageNet's are 0.229, 0.224, 0.225");
+  if (config.train.betas.size() != 2)
+    config_error("train.betas", "two numbers are needed",
+                 "Adam's are [0.9, 0.999]");
   if (config.train.lr == 0)
     config_error("train.lr", "0: no weight would ever change",
                  "choose a rate above 0; `evaluate` scores without training");

@@ -51,6 +51,8 @@ const std::vector<RemovedName>& removed_names() {
       {"data.corrupt_limit", "write the fraction as data.corrupt: 0.02"},
       {"train.plateau_factor", "write train.decay_factor"},
       {"train.step_factor", "write train.decay_factor"},
+      {"train.beta1", "write train.betas: [0.9, 0.999]"},
+      {"train.beta2", "write train.betas: [0.9, 0.999]"},
   };
   return kRemoved;
 }

@@ -148,13 +148,8 @@ std::vector<ConfigOption> update_options() {
           .limits = {{0, 1}},
       },
       {
-          MEMBER(train.beta1),
-          .help = "adam: decay of the first moment",
-          .limits = {{0, kBelowOne}},
-      },
-      {
-          MEMBER(train.beta2),
-          .help = "adam: decay of the second moment",
+          MEMBER(train.betas),
+          .help = "adam: decay of the first and of the second moment",
           .limits = {{0, kBelowOne}},
       },
       {

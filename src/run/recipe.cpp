@@ -83,8 +83,7 @@ std::string recipe_text(Config config) {
     train.lr_base_batch = unused.lr_base_batch;
   }
   if (train.optimizer == OptimizerKind::kSgd) {
-    train.beta1 = unused.beta1;
-    train.beta2 = unused.beta2;
+    train.betas = unused.betas;
     train.eps = unused.eps;
   } else {
     train.momentum = unused.momentum;

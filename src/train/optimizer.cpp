@@ -80,12 +80,12 @@ void Optimizer::update(Group& group, double lr,
   }
   if (config_.optimizer == OptimizerKind::kAdamW)
     at::_fused_adamw_(group.values, group.gradients, group.first, group.second,
-                      {}, group.steps, lr, config_.beta1, config_.beta2,
+                      {}, group.steps, lr, config_.betas[0], config_.betas[1],
                       group.weight_decay, config_.eps, false, false, {},
                       not_finite);
   else
     at::_fused_adam_(group.values, group.gradients, group.first, group.second,
-                     {}, group.steps, lr, config_.beta1, config_.beta2,
+                     {}, group.steps, lr, config_.betas[0], config_.betas[1],
                      group.weight_decay, config_.eps, false, false, {},
                      not_finite);
 }

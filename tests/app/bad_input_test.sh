@@ -29,7 +29,8 @@ refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3
 refused 2 "'train.batch' = 0 is out of range" "${T[@]}" --set train.batch=0
 refused 2 "needs the memory plan of our own engine" "${T[@]}" --set train.batch=auto --set train.engine=aten
 refused 2 "is not known" "${T[@]}" --set model.arch=vgg
-refused 2 "'train.beta1' = 1 is out of range" "${T[@]}" --set train.beta1=1
+refused 2 "'train.betas' = 1 is out of range" "${T[@]}" --set train.betas=[0.9,1]
+refused 2 "train.betas: two numbers are needed" "${T[@]}" --set train.betas=0.9
 refused 2 "a split is named twice" "${T[@]}" --set eval.splits=[val,val]
 cp "$small" "$scratch/kept.yaml"
 refused 2 "was not written by this command" train "$scratch/kept.yaml" --out "$scratch/timed" --timeline "$scratch/kept.yaml"

@@ -357,8 +357,8 @@ TEST_CASE(
   CHECK(c.model.arch == Architecture::kDenseNet121);
   CHECK(c.train.loss_weights == LossWeighting::kNone);
   CHECK(c.checkpoint.best == BestBy::kLoss);
-  CHECK((c.train.optimizer == OptimizerKind::kAdam && c.train.beta1 == 0.9 &&
-         c.train.beta2 == 0.999));
+  CHECK((c.train.optimizer == OptimizerKind::kAdam &&
+         c.train.betas == Doubles{0.9, 0.999}));
   CHECK((c.train.weight_decay == 0 && c.train.warmup_epochs == 0));
   CHECK((c.train.batch == 16 && c.train.lr == 1e-3 &&
          c.train.lr_scaling == LrScaling::kNone));

@@ -77,7 +77,7 @@ TEST_CASE("settings that ask for the same run are told") {
     t.lr_scaling = LrScaling::kSqrt;
     t.lr_base_batch = 16;
   }));
-  CHECK(is_other([](TrainConfig& t) { t.beta1 = 0.5; }));
+  CHECK(is_other([](TrainConfig& t) { t.betas[0] = 0.5; }));
   config.train.batch.reset();  // auto: the rate follows what the ranks choose
   CHECK(recipe_text(config) != text);
   CHECK(is_other([](TrainConfig& t) { t.lr_scaling = LrScaling::kSqrt; }));

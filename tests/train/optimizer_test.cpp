@@ -46,10 +46,10 @@ TEST_CASE("optimizers follow their formulas, and only weights decay") {
         value = value * (1 - lr * decay);
       else
         gradient = gradient + decay * value;
-      m = m * c.beta1 + gradient * (1 - c.beta1);
-      v = v * c.beta2 + gradient.square() * (1 - c.beta2);
-      value = value - lr * (m / (1 - std::pow(c.beta1, t))) /
-                          ((v / (1 - std::pow(c.beta2, t))).sqrt() + c.eps);
+      m = m * c.betas[0] + gradient * (1 - c.betas[0]);
+      v = v * c.betas[1] + gradient.square() * (1 - c.betas[1]);
+      value = value - lr * (m / (1 - std::pow(c.betas[0], t))) /
+                          ((v / (1 - std::pow(c.betas[1], t))).sqrt() + c.eps);
     }
     CHECK((value - p.flat_values()).abs().max().item<double>() < 1e-12);
   }

@@ -108,7 +108,8 @@ struct TrainConfig {
   int64_t plateau_patience = 1;
   double step_epochs = 10;
   double weight_decay = 0;
-  double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  double momentum = 0.9, eps = 1e-8;
+  Doubles betas = {0.9, 0.999};
   double clip_norm = 0;
   int64_t accumulate = 1;
   std::optional<Precision> precision;  // auto: by the device

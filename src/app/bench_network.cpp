@@ -36,15 +36,8 @@ void add_network_options(CLI::App& command, NetworkBenchOptions& options) {
   command.add_option("--precision", options.precision, "as train.precision")
       ->check(CLI::IsMember(names_or_auto<Precision>()))
       ->capture_default_str();
-  command
-      .add_option("--engine", options.engine,
-                  "auto: our own on CPU; aten: LibTorch's operators")
+  command.add_option("--engine", options.engine, "as train.engine")
       ->check(CLI::IsMember(choice_names<EngineKind>()))
-      ->capture_default_str();
-  command
-      .add_option("--convolutions", options.convolutions,
-                  "as train.convolutions")
-      ->check(CLI::IsMember(choice_names<ConvolutionKind>()))
       ->capture_default_str();
   command.add_flag("--deterministic", options.deterministic,
                    "as train.deterministic");
@@ -70,17 +63,15 @@ std::unique_ptr<Network> bench_network(const NetworkBenchOptions& options,
   const Precision precision =
       resolve_precision(find_choice<Precision>(options.precision), device);
   check_precision(precision, device, comm);
+  const EngineKind engine =
+      find_choice<EngineKind>(options.engine).value_or(EngineKind::kAuto);
   auto network = std::make_unique<Network>(
       network_spec(options.model), kBenchFindings,
-      NetworkOptions{
-          .device = device.where,
-          .precision = precision,
-          .own_engine =
-              own_engine_on(device, find_choice<EngineKind>(options.engine)
-                                        .value_or(EngineKind::kAuto)),
-          .winograd = find_choice<ConvolutionKind>(options.convolutions) !=
-                      ConvolutionKind::kDirect,
-          .deterministic = options.deterministic});
+      NetworkOptions{.device = device.where,
+                     .precision = precision,
+                     .own_engine = own_engine_on(device, engine),
+                     .winograd = engine != EngineKind::kDirect,
+                     .deterministic = options.deterministic});
   network->parameters().initialize(1);
   return network;
 }

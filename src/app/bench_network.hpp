@@ -20,7 +20,7 @@ inline constexpr int64_t kBenchFindings = 14;
 
 struct NetworkBenchOptions {
   std::string model = "densenet121", precision = "auto", device = "auto",
-              engine = "auto", convolutions = "auto";
+              engine = "auto";
   bool deterministic = false, json = false;
   int64_t batch = 16, size = 224, threads = 0;
 };

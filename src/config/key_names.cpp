@@ -53,6 +53,7 @@ const std::vector<RemovedName>& removed_names() {
       {"train.step_factor", "write train.decay_factor"},
       {"train.beta1", "write train.betas: [0.9, 0.999]"},
       {"train.beta2", "write train.betas: [0.9, 0.999]"},
+      {"train.convolutions", "write train.engine: direct"},
   };
   return kRemoved;
 }

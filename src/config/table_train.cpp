@@ -198,16 +198,10 @@ std::vector<ConfigOption> step_options() {
           MEMBER(train.engine),
           .help = "auto: our own engine on CPU; on GPUs, and for fp16, ATen's "
                   "operators (LibTorch), on GPUs with kernels of our own for "
-                  "BatchNorm, pooling and ReLU's gradient; aten: ATen's "
+                  "BatchNorm, pooling and ReLU's gradient; direct: the same, "
+                  "but our own 3x3 convolutions are plain sums, which round "
+                  "less in fp32 than Winograd's algorithm; aten: ATen's "
                   "operators everywhere",
-      },
-      {
-          MEMBER(train.convolutions),
-          .help =
-              "3x3 convolutions of our own engine: auto (Winograd's "
-              "algorithm where it is faster) or direct (the plain sum, "
-              "which rounds less in fp32). Either gives the same bits for any "
-              "number of threads",
       },
   };
 }

@@ -54,7 +54,7 @@ NetworkOptions network_options(const Config& config, const Device& device,
               config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
           .freeze_backbone = config.model.freeze_backbone,
           .own_engine = own_engine_on(device, config.train.engine),
-          .winograd = config.train.convolutions != ConvolutionKind::kDirect,
+          .winograd = config.train.engine != EngineKind::kDirect,
           .deterministic = config.train.deterministic,
           .mean = config.data.mean,
           .std = config.data.std};

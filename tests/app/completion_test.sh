@@ -16,7 +16,7 @@ knows '' train ''  # files
 knows '--ranks --ranks-per-node' train --rank
 knows 'train.schedule=' train --set train.sched
 # bash hands key=value over in three words.
-knows 'auto aten' train --set train.engine = ''
+knows 'auto direct aten' train --set train.engine = ''
 knows 'constant cosine' train --set train.schedule = co
 knows 'true false' train cfg.yaml --set model.sync_batchnorm = ''
 knows '' train cfg.yaml --set data.manifest.path = ''

@@ -71,7 +71,6 @@ static_assert(every_value_has_a_name<LrScaling>());
 static_assert(every_value_has_a_name<ScheduleKind>());
 static_assert(every_value_has_a_name<Precision>());
 static_assert(every_value_has_a_name<EngineKind>());
-static_assert(every_value_has_a_name<ConvolutionKind>());
 static_assert(every_value_has_a_name<SamplingKind>());
 static_assert(every_value_has_a_name<LossWeighting>());
 static_assert(every_value_has_a_name<OnNonFinite>());

@@ -6,7 +6,7 @@ table.
   --instructions default, avx2, avx512 (default: the last two, as far as this processor has them): what it may use, as
                  ATEN_CPU_CAPABILITY says it to LibTorch and to our engine; all: whatever there is
   --containers   of folder, tar, tfrecord, pack, s3 (a server on this machine, which checks signatures)
-  --set          over the config, for every run: train.convolutions=direct
+  --set          over the config, for every run: train.engine=direct
   --seconds      begin no run after this time: cells of the table stay empty
 
 Equal letters are equal weights, running statistics and optimizer state. A lower-case letter is a run that was killed

@@ -158,22 +158,14 @@ constexpr auto names_of(Precision) {
                                                 {kFp16, "fp16"}});
 }
 
-// kAuto: our own engine wherever it can compute; kAten: LibTorch's operators
-// everywhere.
-enum class EngineKind { kAuto, kAten };
+// kAuto: our own engine wherever it can compute, 3x3 convolutions by Winograd's
+// algorithm where it is faster; kDirect: these always as the plain sum; kAten:
+// LibTorch's operators everywhere.
+enum class EngineKind { kAuto, kDirect, kAten };
 constexpr auto names_of(EngineKind) {
   using enum EngineKind;
   return std::to_array<NamedChoice<EngineKind>>(
-      {{kAuto, "auto"}, {kAten, "aten"}});
-}
-
-// Of our own engine. kAuto: Winograd's for 3x3 where it is faster; kDirect:
-// always the plain sum.
-enum class ConvolutionKind { kAuto, kDirect };
-constexpr auto names_of(ConvolutionKind) {
-  using enum ConvolutionKind;
-  return std::to_array<NamedChoice<ConvolutionKind>>(
-      {{kAuto, "auto"}, {kDirect, "direct"}});
+      {{kAuto, "auto"}, {kDirect, "direct"}, {kAten, "aten"}});
 }
 
 // How often an image is drawn in an epoch (data/balanced.hpp).

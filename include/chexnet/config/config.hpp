@@ -115,7 +115,6 @@ struct TrainConfig {
   std::optional<Precision> precision;  // auto: by the device
   EngineKind engine = EngineKind::kAuto;
   bool deterministic = false;
-  ConvolutionKind convolutions = ConvolutionKind::kAuto;
   LossWeighting loss_weights = LossWeighting::kNone;
   double label_smoothing = 0;
   double mixup = 0;  // alpha of Beta(alpha, alpha)

@@ -54,6 +54,8 @@ const std::vector<RemovedName>& removed_names() {
       {"train.beta1", "write train.betas: [0.9, 0.999]"},
       {"train.beta2", "write train.betas: [0.9, 0.999]"},
       {"train.convolutions", "write train.engine: direct"},
+      {"eval.threads",
+       "write launch.threads; scores do not depend on it with our own engine"},
   };
   return kRemoved;
 }

@@ -14,15 +14,6 @@ std::vector<ConfigOption> scoring_options() {
           .may_change_on_resume = true,
       },
       {
-          MEMBER(eval.threads),
-          .help =
-              "compute threads per rank in evaluation: with a fixed number, "
-              "scores are equal to the last bit on any number of ranks; 0 = "
-              "as in training",
-          .limits = {{0, 1024}},
-          .may_change_on_resume = true,
-      },
-      {
           MEMBER(eval.every_epochs),
           .help =
               "epochs between two evaluations of the validation split, each "

@@ -20,7 +20,6 @@
 #include "chexnet/model/layer_cam.hpp"
 #include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/device_deadline.hpp"
-#include "chexnet/train/thread_scope.hpp"
 
 namespace chexnet {
 namespace {
@@ -158,7 +157,6 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                   const std::function<void(const MappedImage&)>& use,
                   const std::function<bool()>& stop) {
   if (rows.empty()) return true;
-  const ThreadScope threads = evaluation_threads(run);
   const Network::FixedWeights fixed(run.network);
   const auto ranks = static_cast<size_t>(run.comm.size());
   const auto batch = static_cast<size_t>(run.config.eval.batch);

@@ -30,7 +30,6 @@
 #include "chexnet/train/batch_upload.hpp"
 #include "chexnet/train/device_deadline.hpp"
 #include "chexnet/train/host_copy.hpp"
-#include "chexnet/train/thread_scope.hpp"
 #include "crops.hpp"
 
 namespace chexnet {
@@ -249,7 +248,6 @@ double probability_of(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
 
 bool score_images(const RunContext& run, const Split& split,
                   const ScoringRequest& request) {
-  const ThreadScope threads = evaluation_threads(run);
   const Network::FixedWeights fixed(run.network);
   Scoring scoring(run, split, request);
   if (!scoring.score()) return false;

@@ -9,17 +9,17 @@ for n in 2 4; do
   check "$n ranks: losses within 1e-10, parameters within 1e-9" python3 tests/compare_runs.py "$scratch/sync-1" "$scratch/sync-$n" 1e-10 1e-9
 done
 
-# eval.threads fixed: scores do not depend on who computed them.
+# Scores do not depend on who computed them.
 mpi 2 train "$small" --set train.max_steps=6 --out "$scratch/run" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 for n in 1 4; do  # the run itself has scored on two
-  mpi "$n" evaluate "$scratch/run" --set eval.threads=1 --out "$scratch/p$n.csv" --by sex --by age --figures "$scratch/f$n.csv" --json >"$scratch/e$n.json" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+  mpi "$n" evaluate "$scratch/run" --out "$scratch/p$n.csv" --by sex --by age --figures "$scratch/f$n.csv" --json >"$scratch/e$n.json" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 done
 check "scores bitwise equal on 1 and 2 ranks" cmp "$scratch/p1.csv" "$scratch/run/predictions_test.csv"
 check "scores bitwise equal on 1 and 4 ranks" cmp "$scratch/p1.csv" "$scratch/p4.csv"
 check "figures and intervals equal on 1 and 4 ranks" cmp "$scratch/e1.json" "$scratch/e4.json"
 check "calibration, subgroups and all other figures equal on 1 and 4 ranks" cmp "$scratch/f1.csv" "$scratch/f4.csv"
 for n in 1 4; do
-  mpi "$n" evaluate "$scratch/run" --set eval.threads=1 --set eval.crops=10 --set data.workers="$n" --out "$scratch/crops$n.csv" --resamples 500 --figures "$scratch/crops$n.f.csv" >/dev/null 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+  mpi "$n" evaluate "$scratch/run" --set eval.crops=10 --set data.workers="$n" --out "$scratch/crops$n.csv" --resamples 500 --figures "$scratch/crops$n.f.csv" >/dev/null 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 done
 check "scores over ten crops bitwise equal on 1 and 4 ranks" cmp "$scratch/crops1.csv" "$scratch/crops4.csv"
 check "and their figures" cmp "$scratch/crops1.f.csv" "$scratch/crops4.f.csv"

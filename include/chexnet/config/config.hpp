@@ -129,7 +129,6 @@ struct TrainConfig {
 
 struct EvalConfig {
   int64_t batch = 32;
-  int64_t threads = 0;  // 0 = as in training
   int64_t every_epochs = 1;
   EvalCrops crops = EvalCrops::kOne;
   SplitNames splits = {SplitName::kVal, SplitName::kTest};

@@ -130,8 +130,7 @@ class EngineBackend final : public Backend {
     return flat;
   }
 
-  // Engines are planned for one number of threads: another,
-  // as in an evaluation with eval.threads, makes both anew.
+  // Engines are planned for one number of threads: another makes both anew.
   Engine& engine_for(int64_t batch, int64_t size, bool training) {
     if (thread_pool_ == nullptr ||
         thread_pool_->size() != at::get_num_threads()) {

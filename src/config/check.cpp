@@ -23,9 +23,6 @@ void check_for_training(const Config& config) {
                                    config.eval.splits.end());
   if (splits.size() < config.eval.splits.size())
     config_error("eval.splits", "a split is named twice", "name each once");
-  if (config.train.ema > 0 && config.train.swa > 0)
-    config_error("train.swa", "set together with train.ema",
-                 "choose one average of the weights");
   if (config.data.crop > config.data.resize)
     config_error("data.crop", "larger than data.resize",
                  "choose crop <= resize");

@@ -56,6 +56,7 @@ const std::vector<RemovedName>& removed_names() {
       {"train.convolutions", "write train.engine: direct"},
       {"eval.threads",
        "write launch.threads; scores do not depend on it with our own engine"},
+      {"train.swa", "write train.ema: 0.999"},
   };
   return kRemoved;
 }

@@ -245,15 +245,6 @@ std::vector<ConfigOption> objective_options() {
           .tier = Tier::kCommon,
       },
       {
-          MEMBER(train.swa),
-          .help =
-              "stochastic weight averaging: evaluation, model files and "
-              "predict use the mean of the weights over this share of the "
-              "run's steps at its end, e.g. 0.25; until it begins, the weights "
-              "themselves; 0 = off",
-          .limits = {{0, 0.99}},
-      },
-      {
           MEMBER(train.label_smoothing),
           .help = "labels of 1 and 0 count as 1 - x / 2 and x / 2 in training",
           .limits = {{0, 0.9}},

@@ -85,12 +85,6 @@ int64_t total_steps(const TrainConfig& config, int64_t batch, uint64_t images) {
   return by_epochs;
 }
 
-int64_t swa_begin(const TrainConfig& config, int64_t total_steps) {
-  if (config.swa == 0) return -1;
-  return static_cast<int64_t>(
-      std::floor((1 - config.swa) * static_cast<double>(total_steps)));
-}
-
 int64_t epochs_complete(int64_t step, int64_t batch, uint64_t images) {
   return step * batch / static_cast<int64_t>(images);
 }

@@ -38,7 +38,6 @@ std::string regularization_text(const TrainConfig& train) {
   add("label smoothing", train.label_smoothing);
   add("mixup", train.mixup);
   add("average of weights (EMA)", train.ema);
-  add("mean of the weights at the end (SWA)", train.swa);
   if (train.sampling != SamplingKind::kUniform)
     text += std::string(text.empty() ? "" : ", ") +
             choice_name(train.sampling) +

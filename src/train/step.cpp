@@ -98,7 +98,7 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
       options_(std::move(options)),
       loss_(options_.weights, network.parameters().flat_values().options()),
       optimizer_(options_.train, network.parameters(), trainable_end(network)),
-      average_({options_.train.ema, options_.swa_begin}, network.parameters()),
+      average_(options_.train.ema, network.parameters()),
       reducer_(make_reducer(network, comm, options_)),
       control_(network.parameters().flat_values(), options_.train.clip_norm,
                loss_scale_for(network, options_)),

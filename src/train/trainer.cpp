@@ -290,10 +290,8 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
   }
   state.complete = false;
   run.network.set_profiler(&profiler);
-  TrainStep::Options options = step_options(config, run.weights, &profiler);
-  options.swa_begin = swa_begin(
-      config.train, total_steps(config.train, decisions.batch, images));
-  TrainStep step(run.network, run.comm, options);
+  TrainStep step(run.network, run.comm,
+                 step_options(config, run.weights, &profiler));
   const TrainingContext training{run, decisions, folder, profiler};
   const std::string engine = take_state(training, step, state);
 

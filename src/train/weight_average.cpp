@@ -4,8 +4,6 @@
 
 #include <ATen/ATen.h>
 
-#include <cassert>
-
 namespace chexnet {
 namespace {
 
@@ -28,9 +26,8 @@ void move_towards(const at::Tensor& average, const at::Tensor& now,
 
 }  // namespace
 
-WeightAverage::WeightAverage(const AverageRule& rule, Parameters& parameters)
-    : rule_(rule), parameters_(parameters) {
-  assert(rule.ema == 0 || rule.swa_begin < 0);
+WeightAverage::WeightAverage(double ema, Parameters& parameters)
+    : ema_(ema), parameters_(parameters) {
   if (!is_on()) return;
   values_ = parameters.flat_values().clone();
   running_ = parameters.flat_running().clone();
@@ -44,9 +41,7 @@ void WeightAverage::begin() {
 
 at::Tensor WeightAverage::decay_after(const at::Tensor& steps) const {
   const at::Tensor t = steps.to(at::kDouble);
-  if (rule_.ema > 0) return ((t + 1) / (t + 10)).clamp_max(rule_.ema);
-  // Of the steps of the mean; one before it begins, which keeps nothing.
-  return 1 - (t - rule_.swa_begin).clamp_min(1).reciprocal();
+  return ((t + 1) / (t + 10)).clamp_max(ema_);
 }
 
 void WeightAverage::update(const at::Tensor& steps,

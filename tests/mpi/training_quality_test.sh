@@ -21,11 +21,6 @@ assert len(average) == len(trained) and average != trained
 PY
 refused 2 "train.ema: 0.9 -> 0" train "$small" "${recipe[@]}" --set train.ema=0 --set train.max_steps=9 --out "$scratch/whole" --resume yes
 
-refused 2 "set together with train.ema" train "$small" --out "$scratch/no" --set train.ema=0.9 --set train.swa=0.5
-check "the mean of the last weights" "$program" train "$small" --set train.swa=0.5 --set train.max_steps=8 --set eval.splits=[] --out "$scratch/swa" 2>"$scratch/log"
-check "is no other run" "$program" train "$small" --set train.max_steps=8 --set eval.splits=[] --out "$scratch/last" 2>"$scratch/log"
-check "but another model" sh -c "! cmp -s '$scratch/swa/checkpoints/last/model.safetensors' '$scratch/last/checkpoints/last/model.safetensors'"
-
 # What the log calls validation is what evaluate says of the checkpoint, so both use the average.
 "$program" evaluate "$scratch/whole/checkpoints/last" --split val --json >"$scratch/val.json" 2>"$scratch/log"
 check "evaluate scores the averaged weights" python3 - "$scratch/whole/metrics.jsonl" "$scratch/val.json" <<'PY'

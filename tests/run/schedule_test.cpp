@@ -123,12 +123,3 @@ TEST_CASE("steps and epochs are counted in images") {
   CHECK(epoch_of(2, 5, 10) == 1);
   CHECK(epoch_of(3, 5, 10) == 2);
 }
-
-TEST_CASE("the mean of the weights begins so that its share is left") {
-  TrainConfig config;
-  CHECK(swa_begin(config, 100) == -1);
-  config.swa = 0.25;
-  CHECK(swa_begin(config, 100) == 75);
-  CHECK(swa_begin(config, 10) == 7);
-  CHECK(swa_begin(config, 1) == 0);
-}

@@ -120,7 +120,6 @@ struct TrainConfig {
   double mixup = 0;  // alpha of Beta(alpha, alpha)
   SamplingKind sampling = SamplingKind::kUniform;
   double ema = 0;  // decay of a step
-  double swa = 0;  // share of the run's steps at its end
   OnNonFinite nan_policy = OnNonFinite::kFail;
   int64_t verify_every = 100;  // steps
   int64_t early_stop_epochs = 0;

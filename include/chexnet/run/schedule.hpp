@@ -38,8 +38,6 @@ double learning_rate(const TrainConfig& config, int64_t batch,
 // Steps of the whole run for `images` training images, `batch` of them per
 // step.
 int64_t total_steps(const TrainConfig& config, int64_t batch, uint64_t images);
-// Steps after which train.swa begins to average; -1: never.
-int64_t swa_begin(const TrainConfig& config, int64_t total_steps);
 // Epochs that are complete after `step` steps.
 int64_t epochs_complete(int64_t step, int64_t batch, uint64_t images);
 // The epoch, counted from 1, in which the step-th step began.

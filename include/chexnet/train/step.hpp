@@ -27,7 +27,6 @@ class TrainStep {
     LossWeights weights;
     double bucket_mb = 4;
     GradientCompression compression = GradientCompression::kNone;
-    int64_t swa_begin = -1;   // as AverageRule's
     bool communicate = true;  // off only to measure what communication costs
     Profiler* profiler = nullptr;
 

@@ -1,44 +1,28 @@
 // An average of a network's weights and running statistics over steps, which
 // evaluation and model files use in place of the last weights:
 //
-//   average = d average + (1 - d) weights
+//   average = d average + (1 - d) weights,  d = min(ema, (1 + t) / (10 + t))
 //
-// after step t, with either
-//
-//   train.ema    d = min(ema, (1 + t) / (10 + t)), an exponential moving
-//                average; the first steps do not keep the random start (the
-//                rule of TensorFlow's ExponentialMovingAverage)
-//   train.swa    d = 1 - 1 / (t - begin), the mean over all steps behind
-//                `begin` (stochastic weight averaging, Izmailov et al., UAI
-//                2018, but over steps and not over ends of epochs); before it
-//                the weights themselves
-//
-// Running statistics are averaged alike, as timm's ModelEmaV2 does. It is a
-// function of reduced gradients alone, so it is equal on all ranks, and
-// elementwise, so no thread changes it.
+// after step t, an exponential moving average (train.ema); the first steps do
+// not keep the random start (the rule of TensorFlow's
+// ExponentialMovingAverage). Running statistics are averaged alike, as timm's
+// ModelEmaV2 does. It is a function of reduced gradients alone, so it is equal
+// on all ranks, and elementwise, so no thread changes it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
-
-#include <cstdint>
 
 #include "chexnet/model/parameters.hpp"
 
 namespace chexnet {
 
-struct AverageRule {
-  double ema = 0;          // decay; 0: none
-  int64_t swa_begin = -1;  // steps before the mean begins; -1: none
-  bool is_on() const { return ema > 0 || swa_begin >= 0; }
-};
-
 class WeightAverage {
  public:
-  // `parameters` are allocated and outlive it. Without a rule there is no
-  // average, and every call does nothing.
-  WeightAverage(const AverageRule& rule, Parameters& parameters);
+  // `ema`: the decay. `parameters` are allocated and outlive it. With a decay
+  // of 0 there is no average, and every call does nothing.
+  WeightAverage(double ema, Parameters& parameters);
 
-  bool is_on() const { return rule_.is_on(); }
+  bool is_on() const { return ema_ > 0; }
   // The weights as they are now: before the first step.
   void begin();
   // After a step. `steps`, fp32: those that changed the weights so far;
@@ -55,7 +39,7 @@ class WeightAverage {
  private:
   at::Tensor decay_after(const at::Tensor& steps) const;
 
-  AverageRule rule_;
+  double ema_;
   Parameters& parameters_;
   at::Tensor values_, running_;  // layouts of the network's flat buffers
 };

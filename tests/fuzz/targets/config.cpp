@@ -30,7 +30,6 @@ void run(Bytes bytes) {
 // alone or together with another.
 std::vector<std::string> contradictions() {
   return {"data.fold=4/3",
-          raw("train.ema=0.9\0train.swa=0.5"),
           "data.uncertain=[one, zero]",
           "data.uncertain=[one, Mass=zero]",
           "data.crop=300",

@@ -57,11 +57,10 @@ std::string hand_over(const std::vector<std::string>& command) {
 }
 
 // For `status`. What cannot be noted takes nothing from a job that was taken.
-void note_waiting(const std::string& run_folder, const std::string& job,
-                  bool world_readable) {
+void note_waiting(const std::string& run_folder, const std::string& job) {
   const mode_t mask = umask(0);
   // As the run itself will make its folder; later jobs get ours.
-  umask(world_readable ? mask : mask | 007);
+  umask(mask | 007);
   try {
     note_waiting_run(run_folder, job);
   } catch (const Error& e) {
@@ -74,8 +73,7 @@ void note_waiting(const std::string& run_folder, const std::string& job,
 
 }  // namespace
 
-void hand_over(const JobRequest& request, const std::string& text,
-               bool world_readable) {
+void hand_over(const JobRequest& request, const std::string& text) {
   const PrivateScript script(text);
   const bool slurm = request.scheduler == Scheduler::kSlurm;
   const std::string job =
@@ -85,9 +83,8 @@ void hand_over(const JobRequest& request, const std::string& text,
     return path_on_host(run_folder, request.mounts).string();
   };
   for (const auto& point : request.points)
-    note_waiting(on_host(point.run_folder), job, world_readable);
-  if (request.points.empty())
-    note_waiting(on_host(request.run_folder), job, world_readable);
+    note_waiting(on_host(point.run_folder), job);
+  if (request.points.empty()) note_waiting(on_host(request.run_folder), job);
   log_info(
       "submitted. Where it stands: " +
       command_text(

@@ -8,10 +8,8 @@
 namespace chexnet {
 
 // To sbatch or qsub. What it prints, the job's number, is on stdout, and stands
-// in the folder of each run, which is made as the run would make it
-// (`world_readable`: run.world_readable). DeviceError where the command is
-// missing or refuses the job.
-void hand_over(const JobRequest& request, const std::string& script,
-               bool world_readable);
+// in the folder of each run, which is made as the run would make it.
+// DeviceError where the command is missing or refuses the job.
+void hand_over(const JobRequest& request, const std::string& script);
 
 }  // namespace chexnet

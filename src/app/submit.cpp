@@ -134,7 +134,7 @@ int run(const SubmitOptions& options, Invocation& invocation) {
   if (options.dry_run)
     std::cout << script << std::flush;
   else
-    hand_over(request, script, config.run.world_readable);
+    hand_over(request, script);
   return 0;
 }
 

@@ -57,6 +57,7 @@ const std::vector<RemovedName>& removed_names() {
       {"eval.threads",
        "write launch.threads; scores do not depend on it with our own engine"},
       {"train.swa", "write train.ema: 0.999"},
+      {"run.world_readable", "chmod -R o+rX FOLDER opens a run to everybody"},
   };
   return kRemoved;
 }

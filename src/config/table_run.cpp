@@ -27,12 +27,6 @@ std::vector<ConfigOption> run_table() {
           .tier = Tier::kCommon,
       },
       {
-          MEMBER(run.world_readable),
-          .help = "make the run's files readable by everybody; false: by the "
-                  "user, and by the group where the umask allows it",
-          .may_change_on_resume = true,
-      },
-      {
           MEMBER(run.log_every),
           .help = "steps between two train lines of metrics.jsonl",
           .limits = {{1, kNoMaximum}},

@@ -159,7 +159,7 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
     : path_(run_folder_of(config)),
       place_(is_s3(config.run.dir) ? config.run.dir : ""),
       timeout_s_(config.launch.timeout_s) {
-  if (!config.run.world_readable) umask(umask(0) | 007);
+  umask(umask(0) | 007);  // results of patients are not for everybody
   if (place_.empty()) {
     if (comm.rank() == 0) prepare(config, resume, [] {});
   } else {

@@ -115,7 +115,7 @@ TEST_CASE("a name goes as a whole, also where it holds blanks and quotes") {
 
 TEST_CASE(
     "a config shows what the program gives to choose from, and no free text") {
-  const std::string yaml = R"(run: {name: Uri, seed: 7, world_readable: false}
+  const std::string yaml = R"(run: {name: Uri, seed: 7}
 secret: hunter2
 data:
   images: [/set/mueller/a, /set/mueller]
@@ -123,14 +123,13 @@ data:
   mean: [0.5, 0.25, 0.125]
   resize: hunter2
   stage: "off"
-model: {arch: densenet121, weights: /mueller/w.safetensors}
+model: {arch: densenet121, weights: /mueller/w.safetensors, sync_batchnorm: true}
 eval: {splits: [val, hunter2]}
 launch: {hostfile: icu-hosts, network: auto, mpi_args: [--host, "icu-node7:2", -x, TOKENX=hunter2]}
 )";
   CHECK(config_for_help(yaml) == R"(run:
   name: TEXT
   seed: 7
-  world_readable: false
 data:
   images: [2 items]
   train_list: ""
@@ -140,6 +139,7 @@ data:
 model:
   arch: densenet121
   weights: TEXT
+  sync_batchnorm: true
 eval:
   splits: [2 items]
 launch:

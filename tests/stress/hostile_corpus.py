@@ -433,7 +433,7 @@ class Corpus:
         self.config.write_text(f'data:\n  manifest: {{path: {self.table}}}\n  images: [{self.sound}]\n  resize: 36\n'
                                '  crop: 32\n  val_fraction: 0\nmodel: {arch: densenet121, weights: none}\n'
                                'train: {batch: 4, max_steps: 1}\neval: {batch: 4, splits: []}\n'
-                               'launch: {device: cpu, threads: 1}\nrun: {world_readable: false}\n')
+                               'launch: {device: cpu, threads: 1}\n')
 
     def make(self, name):
         path = self.folder / name

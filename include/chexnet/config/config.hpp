@@ -24,9 +24,8 @@ struct RunConfig {
   std::string dir;  // run folder; empty = runs/<name>
   std::string name = "run";
   int64_t seed = 1;
-  bool world_readable = false;  // files readable by everybody
-  int64_t log_every = 10;       // steps between train lines
-  std::string prometheus;       // folder of the node exporter; empty = none
+  int64_t log_every = 10;  // steps between train lines
+  std::string prometheus;  // folder of the node exporter; empty = none
 };
 
 struct ColumnsConfig {

@@ -103,7 +103,7 @@ int measure(const DiagnoseOptions& options, Invocation& invocation) {
                   network_options(config, device, *comm));
   network.parameters().initialize(1);
   const LossWeights weights = loss_weights(
-      config.train.loss_weights, dataset.manifest, dataset.splits.train);
+      config.train.class_weights, dataset.manifest, dataset.splits.train);
   const int64_t batch =
       config.train.batch ? *config.train.batch
                          : auto_batch(config, network, *comm,

@@ -35,10 +35,10 @@ namespace chexnet {
 namespace {
 
 void warn_of_weighted_loss(const Config& config) {
-  if (config.train.loss_weights != LossWeighting::kNone)
+  if (config.train.class_weights != LossWeighting::kNone)
     log_warning(std::string("[predict] the model was trained with "
-                            "train.loss_weights=") +
-                choice_name(config.train.loss_weights) +
+                            "train.class_weights=") +
+                choice_name(config.train.class_weights) +
                 ": its scores are shifted away from prevalence and are no "
                 "probabilities");
 }

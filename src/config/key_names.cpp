@@ -58,6 +58,7 @@ const std::vector<RemovedName>& removed_names() {
        "write launch.threads; scores do not depend on it with our own engine"},
       {"train.swa", "write train.ema: 0.999"},
       {"run.world_readable", "chmod -R o+rX FOLDER opens a run to everybody"},
+      {"train.loss_weights", "write train.class_weights"},
   };
   return kRemoved;
 }

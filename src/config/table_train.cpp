@@ -210,7 +210,7 @@ std::vector<ConfigOption> step_options() {
 std::vector<ConfigOption> objective_options() {
   return {
       {
-          MEMBER(train.loss_weights),
+          MEMBER(train.class_weights),
           .help =
               "none (as for CheXNet's 14 findings); pos_weight: positives x "
               "negatives/positives of the training split; balanced: positives "

@@ -54,10 +54,10 @@ std::string batchnorm_text(const Config& config, int64_t batch, int ranks) {
 }
 
 std::string loss_text(const TrainConfig& config) {
-  if (config.loss_weights == LossWeighting::kNone)
+  if (config.class_weights == LossWeighting::kNone)
     return "unweighted binary cross-entropy";
   return std::string("binary cross-entropy, weights ") +
-         choice_name(config.loss_weights) +
+         choice_name(config.class_weights) +
          ": scores are shifted away from prevalence, so they are no "
          "probabilities";
 }

@@ -372,7 +372,7 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   check_inputs(config, *dataset, *comm);
 
   const LossWeights weights = loss_weights(
-      config.train.loss_weights, dataset->manifest, dataset->splits.train);
+      config.train.class_weights, dataset->manifest, dataset->splits.train);
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(dataset->manifest.finding_count()),
                   network_options(config, device, *comm));

@@ -11,7 +11,7 @@ check "no warning at 8" eval '! warned 8'
 check "the loss is named" grep -Eq "loss +unweighted" "$scratch/log"
 check "an unweighted report says nothing of shifted scores" eval '! grep -q "away from prevalence" "$scratch/whole/report.html"'
 
-check "the same in four micro-batches, weighted" run micro --set train.accumulate=4 --set train.loss_weights=balanced
+check "the same in four micro-batches, weighted" run micro --set train.accumulate=4 --set train.class_weights=balanced
 check "the settings say 2 images" sees "2 images of its rank"
 check "a warning below 8" warned 2
 check "a weighted report says that scores are no probabilities" grep -q "weights balanced: scores are shifted away from prevalence" "$scratch/micro/report.html"

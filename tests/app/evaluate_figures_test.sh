@@ -5,7 +5,7 @@ checks=$source_folder/tests/app/evaluate_checks.py
 fork_starts
 shared_run scored "$scratch/run" || exit 1
 val=$scratch/run/predictions_val.csv
-check "a run with weights" "$program" train "$small" --out "$scratch/weighted" --set train.max_steps=2 --set eval.splits=[test] --set train.loss_weights=pos_weight --set data.allow_patient_leak=true 2>"$scratch/log"
+check "a run with weights" "$program" train "$small" --out "$scratch/weighted" --set train.max_steps=2 --set eval.splits=[test] --set train.class_weights=pos_weight --set data.allow_patient_leak=true 2>"$scratch/log"
 check "its final loss is as unweighted as evaluate's" python3 "$checks" unweighted_loss "$scratch/weighted/results.json" <("$program" evaluate "$scratch/weighted" --json 2>/dev/null)
 evaluate() { "$forked" evaluate "$scratch/run" "$@" 2>"$scratch/err"; }
 evaluate --choose-on "$val" --sensitivity 0.8 --threshold 0.4 --prevalence 0.01 --figures "$scratch/f.csv" --json >"$scratch/e.json"

@@ -355,7 +355,7 @@ TEST_CASE(
       {std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_densenet121.yaml"},
       {});
   CHECK(c.model.arch == Architecture::kDenseNet121);
-  CHECK(c.train.loss_weights == LossWeighting::kNone);
+  CHECK(c.train.class_weights == LossWeighting::kNone);
   CHECK(c.checkpoint.best == BestBy::kLoss);
   CHECK((c.train.optimizer == OptimizerKind::kAdam &&
          c.train.betas == Doubles{0.9, 0.999}));

@@ -51,7 +51,7 @@ TEST_CASE("a weighted loss says that scores are then no probabilities") {
   CHECK(loss_text(config) == "unweighted binary cross-entropy");
   for (const auto weighting :
        {LossWeighting::kPosWeight, LossWeighting::kBalanced}) {
-    config.loss_weights = weighting;
+    config.class_weights = weighting;
     const std::string text = loss_text(config);
     CHECK(text.find(choice_name(weighting)) != std::string::npos);
     CHECK(text.find("no probabilities") != std::string::npos);

@@ -114,7 +114,7 @@ struct TrainConfig {
   std::optional<Precision> precision;  // auto: by the device
   EngineKind engine = EngineKind::kAuto;
   bool deterministic = false;
-  LossWeighting loss_weights = LossWeighting::kNone;
+  LossWeighting class_weights = LossWeighting::kNone;
   double label_smoothing = 0;
   double mixup = 0;  // alpha of Beta(alpha, alpha)
   SamplingKind sampling = SamplingKind::kUniform;

@@ -70,13 +70,13 @@ std::vector<ConfigOption> augmentation_options() {
           .limits = {{0, 45}},
       },
       {
-          MEMBER(data.scale_jitter),
+          MEMBER(data.zoom),
           .help = "training zooms by a random fraction of up to this much "
                   "either way",
           .limits = {{0, 0.5}},
       },
       {
-          MEMBER(data.contrast_jitter),
+          MEMBER(data.contrast),
           .help =
               "training scales contrast around the image's mean by a random "
               "fraction of up to this much either way",

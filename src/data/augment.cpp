@@ -85,8 +85,8 @@ DrawnAugmentation draw_augmentation(const Augmentation& augmentation,
   drawn.at_y = random.uniform();
   drawn.flip = random.chance(0.5) && augmentation.flip;
   drawn.degrees = augmentation.rotate_deg * random.uniform(-1, 1);
-  drawn.zoom = 1 + augmentation.scale_jitter * random.uniform(-1, 1);
-  drawn.contrast = 1 + augmentation.contrast_jitter * random.uniform(-1, 1);
+  drawn.zoom = 1 + augmentation.zoom * random.uniform(-1, 1);
+  drawn.contrast = 1 + augmentation.contrast * random.uniform(-1, 1);
   return drawn;
 }
 

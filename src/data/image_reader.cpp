@@ -22,8 +22,8 @@ Preprocessing evaluation_preprocessing(const DataConfig& config) {
 }
 
 Augmentation augmentation_of(const DataConfig& config) {
-  return {config.train_crop, config.flip,         config.crop_area_min,
-          config.rotate_deg, config.scale_jitter, config.contrast_jitter};
+  return {config.train_crop, config.flip, config.crop_area_min,
+          config.rotate_deg, config.zoom, config.contrast};
 }
 
 void check_packs(const ImageSource& source, const Preprocessing& wanted) {

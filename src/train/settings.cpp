@@ -54,8 +54,8 @@ std::string augmentation_text(const DataConfig& data) {
     if (value > 0) text += ", " + name + " " + number_text(value);
   };
   add("rotation (degrees)", data.rotate_deg);
-  add("zoom", data.scale_jitter);
-  add("contrast", data.contrast_jitter);
+  add("zoom", data.zoom);
+  add("contrast", data.contrast);
   return text;
 }
 

@@ -368,8 +368,7 @@ TEST_CASE(
   CHECK(
       (c.data.resize == 224 && c.data.crop == 224 && c.data.eval_resize == 0));
   CHECK((c.data.flip && c.data.train_crop == TrainCrop::kCenter));
-  CHECK((c.data.rotate_deg == 0 && c.data.scale_jitter == 0 &&
-         c.data.contrast_jitter == 0));
+  CHECK((c.data.rotate_deg == 0 && c.data.zoom == 0 && c.data.contrast == 0));
 }
 
 TEST_CASE(

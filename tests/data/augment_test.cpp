@@ -12,8 +12,8 @@ const Augmentation kEverything{.crop = TrainCrop::kRandom,
                                .flip = true,
                                .crop_area_min = 0.8,
                                .rotate_deg = 5,
-                               .scale_jitter = 0.1,
-                               .contrast_jitter = 0.2};
+                               .zoom = 0.1,
+                               .contrast = 0.2};
 
 // Each pixel another value: 10 y + x.
 std::vector<uint8_t> numbered(int side) {

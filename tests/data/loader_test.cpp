@@ -217,8 +217,8 @@ TEST_CASE(
       {.crop = TrainCrop::kResized, .crop_area_min = 0.3},
       {.flip = true},
       {.rotate_deg = 10},
-      {.scale_jitter = 0.2},
-      {.contrast_jitter = 0.3}};
+      {.zoom = 0.2},
+      {.contrast = 0.3}};
   for (size_t i = 0; i < each.size(); ++i) {
     INFO(i);
     int changed = 0;

@@ -71,7 +71,7 @@ struct DataConfig {
   TrainCrop train_crop = TrainCrop::kCenter;
   double crop_area_min = 0.8;
   bool flip = true;
-  double rotate_deg = 0, scale_jitter = 0, contrast_jitter = 0;
+  double rotate_deg = 0, zoom = 0, contrast = 0;
   Doubles mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
   std::optional<int64_t> workers;
   std::optional<int64_t> prefetch;  // batches

@@ -17,8 +17,7 @@ namespace chexnet {
 struct Augmentation {
   TrainCrop crop = TrainCrop::kCenter;
   bool flip = false;
-  double crop_area_min = 0.8, rotate_deg = 0, scale_jitter = 0,
-         contrast_jitter = 0;
+  double crop_area_min = 0.8, rotate_deg = 0, zoom = 0, contrast = 0;
   static Augmentation none() { return {}; }
 };
 

@@ -61,6 +61,7 @@ const std::vector<RemovedName>& removed_names() {
       {"train.loss_weights", "write train.class_weights"},
       {"data.scale_jitter", "write data.zoom"},
       {"data.contrast_jitter", "write data.contrast"},
+      {"train.sampling=balanced", "write train.sampling: rare_first"},
   };
   return kRemoved;
 }

@@ -221,7 +221,7 @@ std::vector<ConfigOption> objective_options() {
       {
           MEMBER(train.sampling),
           .help =
-              "uniform: every training image once an epoch; balanced: images "
+              "uniform: every training image once an epoch; rare_first: images "
               "are drawn with a frequency that grows with 1 / sqrt(share) of "
               "their rarest finding, as many as there are. It shifts "
               "probabilities as weighted losses do",

@@ -257,7 +257,7 @@ TEST_CASE("folds and draws that cannot be are refused") {
   }
   CHECK(refused({"train.mixup=1.5"}).find("is out of range") !=
         std::string::npos);
-  for (const char* draws : {"train.mixup=0.2", "train.sampling=balanced"}) {
+  for (const char* draws : {"train.mixup=0.2", "train.sampling=rare_first"}) {
     CHECK(refused({draws}).empty());
     CHECK(refused({draws, "data.pipeline=old"}).find("data.pipeline: ") !=
           std::string::npos);

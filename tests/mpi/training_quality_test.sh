@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Averaged weights, mixup, label smoothing and balanced sampling: the same on any number of ranks, and after a resume to the last bit.
 source tests/lib.sh
-recipe=(--set train.ema=0.9 --set train.mixup=0.4 --set train.label_smoothing=0.1 --set train.sampling=balanced --set eval.splits=[])
+recipe=(--set train.ema=0.9 --set train.mixup=0.4 --set train.label_smoothing=0.1 --set train.sampling=rare_first --set eval.splits=[])
 check "a run" "$program" train "$small" "${recipe[@]}" --set train.max_steps=8 --out "$scratch/whole" 2>"$scratch/log"
 check "its first half" "$program" train "$small" "${recipe[@]}" --set train.max_steps=4 --out "$scratch/half" 2>"$scratch/log"
 check "and the rest" "$program" train "$small" "${recipe[@]}" --set train.max_steps=8 --out "$scratch/half" --resume yes 2>"$scratch/log"

@@ -169,11 +169,11 @@ constexpr auto names_of(EngineKind) {
 }
 
 // How often an image is drawn in an epoch (data/balanced.hpp).
-enum class SamplingKind { kUniform, kBalanced };
+enum class SamplingKind { kUniform, kRareFirst };
 constexpr auto names_of(SamplingKind) {
   using enum SamplingKind;
   return std::to_array<NamedChoice<SamplingKind>>(
-      {{kUniform, "uniform"}, {kBalanced, "balanced"}});
+      {{kUniform, "uniform"}, {kRareFirst, "rare_first"}});
 }
 
 // How the loss weighs positives against negatives (model/loss.hpp).

@@ -1,4 +1,4 @@
-// Class-balanced sampling (train.sampling: balanced): images with a rare
+// Class-balanced sampling (train.sampling: rare_first): images with a rare
 // finding are seen more often, others less, and an epoch stays as long as it
 // is.
 #pragma once

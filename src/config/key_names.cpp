@@ -62,6 +62,7 @@ const std::vector<RemovedName>& removed_names() {
       {"data.scale_jitter", "write data.zoom"},
       {"data.contrast_jitter", "write data.contrast"},
       {"train.sampling=balanced", "write train.sampling: rare_first"},
+      {"train.nan_policy", "write train.not_finite"},
   };
   return kRemoved;
 }

@@ -264,7 +264,7 @@ std::vector<ConfigOption> objective_options() {
 std::vector<ConfigOption> failure_options() {
   return {
       {
-          MEMBER(train.nan_policy),
+          MEMBER(train.not_finite),
           .help = "what follows from a gradient that is not finite: fail (exit "
                   "code 6) or skip (the step is left out; 10 in a row fail)",
       },

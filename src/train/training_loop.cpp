@@ -41,7 +41,7 @@ namespace {
 // run.
 constexpr int kSkippedWhileScaling = 20;
 int most_skipped(const TrainConfig& config) {
-  return config.nan_policy == OnNonFinite::kSkip ? 10 : 1;
+  return config.not_finite == OnNonFinite::kSkip ? 10 : 1;
 }
 
 // What this rank has room for is measured only where no other rank takes part.

@@ -35,12 +35,12 @@ for as in nan inf; do
 done
 train "$scratch/fail-nan" -- --resume auto; check "it is resumed (exit $rc)" [ $rc = 0 ]
 ends_alike "and ends as the run without a fault" "$scratch/fail-nan" "$scratch/whole"
-train "$scratch/skip" "${spoiled[@]}" -- --set train.nan_policy=skip
+train "$scratch/skip" "${spoiled[@]}" -- --set train.not_finite=skip
 check "skip goes on, and after each step both ranks hold the same weights (exit $rc)" [ $rc = 0 ]
 says "[train] step 5: the gradient is not finite, step skipped"
 check "all six steps are in metrics.jsonl" [ "$(steps_of "$scratch/skip")" = 6 ]
 untouched "$scratch/skip"
-train "$scratch/often" "${spoiled[@]}" SPOIL_TIMES=99 -- --set train.nan_policy=skip --set train.max_steps=30
+train "$scratch/often" "${spoiled[@]}" SPOIL_TIMES=99 -- --set train.not_finite=skip --set train.max_steps=30
 check "ten in a row end it with 6 (exit $rc)" [ $rc = 6 ]
 says "[train] step 14: the gradient is not finite. Hint: "
 

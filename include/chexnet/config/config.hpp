@@ -119,7 +119,7 @@ struct TrainConfig {
   double mixup = 0;  // alpha of Beta(alpha, alpha)
   SamplingKind sampling = SamplingKind::kUniform;
   double ema = 0;  // decay of a step
-  OnNonFinite nan_policy = OnNonFinite::kFail;
+  OnNonFinite not_finite = OnNonFinite::kFail;
   int64_t verify_every = 100;  // steps
   int64_t early_stop_epochs = 0;
   std::string order_file;

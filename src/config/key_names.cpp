@@ -63,6 +63,8 @@ const std::vector<RemovedName>& removed_names() {
       {"data.contrast_jitter", "write data.contrast"},
       {"train.sampling=balanced", "write train.sampling: rare_first"},
       {"train.nan_policy", "write train.not_finite"},
+      {"checkpoint.every_epochs",
+       "a checkpoint is written at the end of each epoch"},
   };
   return kRemoved;
 }

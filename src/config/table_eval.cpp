@@ -82,16 +82,9 @@ std::vector<ConfigOption> checkpoint_options() {
   return {
       {
           MEMBER(checkpoint.every_steps),
-          .help =
-              "steps between two checkpoints; 0 = only at the ends of epochs",
+          .help = "steps between two checkpoints besides those at the ends of "
+                  "epochs; 0 = none",
           .limits = {{0, kNoMaximum}},
-          .may_change_on_resume = true,
-      },
-      {
-          MEMBER(checkpoint.every_epochs),
-          .help = "epochs between two checkpoints; 0 = only before evaluations "
-                  "and at the end",
-          .limits = {{0, 1e6}},
           .may_change_on_resume = true,
       },
       {

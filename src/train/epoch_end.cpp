@@ -58,10 +58,7 @@ bool TrainingLoop::end_of_epoch(int64_t epoch_before) {
                                                     config.eval.every_epochs);
   state_.evaluation_due =
       evaluate_now && !parts_.dataset.splits.val.rows.empty();
-  if (last || state_.evaluation_due ||
-      passes_multiple(epoch_before, state_.epoch,
-                      config.checkpoint.every_epochs))
-    checkpoint();
+  checkpoint();
   return !state_.evaluation_due || evaluate();
 }
 

@@ -165,7 +165,7 @@ kill -9 $job; wait $job 2>/dev/null
 check "a run that was killed is not" grep -q "(died)" <<<"$(status)"
 # Another run has the name of its folder, and has ended.
 run=$scratch/moved
-"$program" train "$small" --set train.max_steps=100000 --set eval.every_epochs=0 --set checkpoint.every_epochs=0 --set checkpoint.every_steps=40 --out "$run" 2>"$scratch/first" & job=$!
+"$program" train "$small" --set train.max_steps=100000 --set eval.every_epochs=0 --set checkpoint.every_steps=40 --out "$run" 2>"$scratch/first" & job=$!
 await_step "$run" 5 "$scratch/first"
 kill -STOP $job; mv "$run" "$run.old"
 check "a second run of the name" train --set train.max_steps=1

@@ -3,7 +3,7 @@
 # Wants a quiet machine: what else runs on its cores is, rightly, a straggler.
 [ -n "${CHEXNET_LONG:-}" ] || { echo "skipped: it takes a quiet machine (CHEXNET_LONG=1)"; exit 77; }
 source tests/lib.sh
-quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.epochs=100000 --set checkpoint.every_epochs=0 --ranks 2)
+quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.epochs=100000 --ranks 2)
 "$program" train "$small" "${quick[@]}" --set train.max_steps=5000 --out "$scratch/even" >"$scratch/log" 2>&1 || { tail "$scratch/log"; exit 1; }
 check "no alarm in 5000 steps ($(grep -c '"event":"straggler"' "$scratch/even/metrics.jsonl") seen)" bash -c "! grep '\"event\":\"straggler\"' '$scratch/even/metrics.jsonl'"
 for rank in 0 1; do

@@ -139,7 +139,6 @@ struct EvalConfig {
 
 struct CheckpointConfig {
   int64_t every_steps = 0;
-  int64_t every_epochs = 1;
   int64_t keep = 2;
   BestBy best = BestBy::kAuroc;
 };

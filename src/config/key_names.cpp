@@ -65,6 +65,7 @@ const std::vector<RemovedName>& removed_names() {
       {"train.nan_policy", "write train.not_finite"},
       {"checkpoint.every_epochs",
        "a checkpoint is written at the end of each epoch"},
+      {"train.max_seconds", "write launch.time_limit: 1:00:00"},
   };
   return kRemoved;
 }

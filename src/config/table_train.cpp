@@ -63,13 +63,6 @@ std::vector<ConfigOption> length_options() {
           .limits = {{0, kNoMaximum}},
           .may_change_on_resume = true,
       },
-      {
-          MEMBER(train.max_seconds),
-          .help = "write a checkpoint and exit with code 75 after this many "
-                  "seconds; 0 = no limit",
-          .limits = {{0, 1e9}},
-          .may_change_on_resume = true,
-      },
   };
 }
 

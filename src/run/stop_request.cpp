@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/signals.hpp"
@@ -21,8 +20,6 @@ StopRequest::StopRequest(const Config& config, const RunFolder& folder,
   if (first_rank) clock_ = std::make_unique<JobClock>(config.launch);
 }
 
-void StopRequest::training_begins() { start_s_ = now_s(); }
-
 bool StopRequest::asked(double ahead_s) {
   if (stop_requested())
     reason_ = kOnRequest;
@@ -33,9 +30,6 @@ bool StopRequest::asked(double ahead_s) {
 
 std::string StopRequest::reason_of_rank_0(double ahead_s) const {
   if (folder_.stop_file_exists()) return "stopped by the STOP file";
-  if (config_.train.max_seconds > 0 &&
-      now_s() - start_s_ > config_.train.max_seconds)
-    return "stopped by train.max_seconds";
   const auto left = clock_->left_s();
   if (!left || *left > config_.launch.stop_margin_s + ahead_s) return "";
   return "stopped with " + readable_s(std::max(0.0, *left)) +

@@ -219,7 +219,6 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
                              const TrainState& state, const Rows& settings) {
   TrainOutcome outcome;
   const double start = now_s();
-  parts.stop.training_begins();
   TrainingLoop loop(parts, step, state);
   outcome.code = loop.run();
   outcome.train_s = now_s() - start;

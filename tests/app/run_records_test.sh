@@ -137,9 +137,11 @@ fi
 
 # Ends that status knows at once.
 run=$scratch/ended
-rc=0; train --set train.max_seconds=0.001 || rc=$?
+train --set train.max_steps=100000 & job=$!
+await_step "$run" 1 "$scratch/log"; touch "$run/STOP"
+rc=0; wait $job || rc=$?
 check "a run that stops (exit $rc)" [ $rc = 75 ]
-rc=0; train --set data.images=["$scratch/gone"] --resume auto || rc=$?
+rc=0; train --set train.max_steps=100000 --set data.images=["$scratch/gone"] --resume auto || rc=$?
 check "the data are gone (exit $rc)" [ $rc != 0 ]
 check "status says that it failed, and of what" grep -q "failed .*gone.*(exit $rc)" <<<"$(status)"
 # An end that fails is none, and a resume makes up for it.

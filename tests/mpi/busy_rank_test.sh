@@ -27,7 +27,7 @@ slow 4200 /tar/images.tar staged train "$small" "${quick[@]}" --set data.images=
 # Rank 1 is done long before rank 0.
 SLOW_RANK=0 slow 220 .png x.pack pack "$small" --set "launch.timeout_s=$deadline_s" --ranks 2 --threads 1
 # Before the first step: one rank's images of the validation split come slowly, and a stop is not kept waiting for them.
-look=(--set eval.splits=[] --set data.val_fraction=0.6 --set train.max_seconds=0.001)
+look=(--set eval.splits=[] --set data.val_fraction=0.6 --set train.max_steps=1)
 SLOW_RANK=1 slow 450 .png looked train "$small" "${look[@]}" --set "launch.timeout_s=$deadline_s" --ranks 2
 slow 60000 /tar2/images.tar stuck train "$small" "${quick[@]}" --set data.images=["$scratch/tar2"]
 
@@ -44,12 +44,12 @@ for asked in "USR1 2" "STOP 1"; do
   check "and leaves no run behind" [ ! -e "$run/config.yaml" ]
 done
 "$program" train "$small" "${look[@]}" --out "$run" --resume auto >"$scratch/log" 2>&1
-check "--resume auto starts it" grep -q "stopped by train.max_seconds at step" "$scratch/log"
+check "--resume auto starts it" [ -e "$(weights "$run")" ]
 
 ended staged 0 "indexing and staging, each for longer than the deadline"
 check "the archive was copied" grep -q "stage: 1 files (.* copied" "$scratch/staged.log"
 ended x.pack 0 "packing for longer than the deadline"
-ended looked 75 "looking at the images for longer than the deadline, and training begins"
+ended looked 0 "looking at the images for longer than the deadline, and training begins"
 check "with a checkpoint" [ -e "$(weights "$scratch/looked")" ]
 ended stuck 7 "a rank without progress ends the run"
 check "and is named with what it did" grep -q "rank 0 on .*: finding the images made no progress for $deadline_s s" "$scratch/stuck.log"

@@ -96,7 +96,6 @@ struct TrainConfig {
   std::optional<int64_t> batch = 16;  // images of a step, all ranks together
   double epochs = 10;
   int64_t max_steps = 0;
-  double max_seconds = 0;
   OptimizerKind optimizer = OptimizerKind::kAdam;
   double lr = 1e-3;
   LrScaling lr_scaling = LrScaling::kNone;

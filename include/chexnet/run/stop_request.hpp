@@ -1,11 +1,10 @@
 // Whether this rank wants the run to stop, and why: a signal; on rank 0 also
-// the STOP file, train.max_seconds and the end of the job's time. The ranks
+// the STOP file and the end of the job's time. The ranks
 // agree on it elsewhere, while images are looked at before the first step, at
 // each step and between two batches of an evaluation. Main thread only.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,10 +20,6 @@ namespace chexnet {
 class StopRequest {
  public:
   StopRequest(const Config& config, const RunFolder& folder, bool first_rank);
-
-  // From here on train.max_seconds counts: each start trains a little, however
-  // long it prepares.
-  void training_begins();
 
   // `ahead_s`: seconds of work that could not be finished in less time than the
   // job has left, besides launch.stop_margin_s.
@@ -43,7 +38,6 @@ class StopRequest {
   std::string reason() const;
   const Config& config_;
   const RunFolder& folder_;
-  double start_s_ = std::numeric_limits<double>::infinity();  // of training
   bool first_rank_;
   std::unique_ptr<JobClock> clock_;  // rank 0
   std::string reason_;

@@ -88,6 +88,13 @@ class Assignment {
     *number = given;
   }
 
+  void operator()(const AutoInteger& integer) const {
+    if (scalar() == "auto")
+      *integer.value = 0;
+    else
+      (*this)(integer.value);
+  }
+
   void operator()(std::string* text) const { *text = resolved(scalar()); }
 
   void operator()(Strings* list) const {
@@ -158,8 +165,9 @@ class Assignment {
     const bool inside =
         !limits || (number >= limits->min && number <= limits->max);
     if (std::isfinite(number) && inside) return;
-    const std::string hint =
-        limits ? range_text(*limits) + "; " + option_.help : option_.help;
+    std::string hint = written_instead(option_.key + "=" + given);
+    if (hint.empty())
+      hint = limits ? range_text(*limits) + "; " + option_.help : option_.help;
     config_error(value_.place,
                  "'" + option_.key + "' = " + given + " is out of range", hint);
   }

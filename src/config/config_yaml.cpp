@@ -55,7 +55,11 @@ std::vector<std::string> resume_conflicts(const Config& before,
   for (const auto& option : config_options()) {
     const auto was = option_text(option, before);
     const auto is = option_text(option, now);
-    if (was != is && !option.may_change_on_resume && is != "auto")
+    // What the program decided stays; another key's value is none of these.
+    Config scratch;
+    const bool decided = is == "auto" && !std::holds_alternative<AutoInteger>(
+                                             option.field(scratch));
+    if (was != is && !option.may_change_on_resume && !decided)
       lines.push_back(option.key + ": " + was + " -> " + is);
   }
   return lines;

@@ -66,6 +66,10 @@ const std::vector<RemovedName>& removed_names() {
       {"checkpoint.every_epochs",
        "a checkpoint is written at the end of each epoch"},
       {"train.max_seconds", "write launch.time_limit: 1:00:00"},
+      {"launch.ranks=0", "write launch.ranks: auto"},
+      {"launch.ranks_per_node=0", "write launch.ranks_per_node: auto"},
+      {"launch.threads=0", "write launch.threads: auto"},
+      {"data.eval_resize=0", "write data.eval_resize: auto"},
   };
   return kRemoved;
 }

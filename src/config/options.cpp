@@ -145,6 +145,10 @@ std::string option_text(const ConfigOption& option, const Config& config) {
           [](const std::optional<double>* v) {
             return *v ? number_text(**v) : std::string("auto");
           },
+          [](const AutoInteger& v) {
+            return *v.value != 0 ? std::to_string(*v.value)
+                                 : std::string("auto");
+          },
           [](const std::string* v) { return quoted(*v); },
           [](const Strings* v) { return flow_list(*v, quoted); },
           [](const Doubles* v) {
@@ -163,6 +167,7 @@ std::string option_type(const ConfigOption& option) {
           [](const double*) { return "number"; },
           [](const std::optional<int64_t>*) { return "integer or auto"; },
           [](const std::optional<double>*) { return "number or auto"; },
+          [](const AutoInteger&) { return "integer or auto"; },
           [](const std::string*) { return "text"; },
           [](const Strings*) { return "list of text"; },
           [](const Doubles*) { return "list of numbers"; },

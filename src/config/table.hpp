@@ -82,4 +82,10 @@ FieldRef field_ref(std::optional<DeviceKind>& member);
   .key = #member,      \
   .field = [](Config& config) { return field_ref(config.member); }
 
+// The same of an integer whose 0 is said "auto".
+#define AUTO_MEMBER(member)                                 \
+  .key = #member, .field = [](Config& config) -> FieldRef { \
+    return AutoInteger{&config.member};                     \
+  }
+
 }  // namespace chexnet

@@ -13,9 +13,9 @@ std::vector<ConfigOption> image_options() {
           .tier = Tier::kCommon,
       },
       {
-          MEMBER(data.eval_resize),
-          .help = "the same in evaluation, pixels; 0 = data.resize",
-          .limits = {{0, 4096}},
+          AUTO_MEMBER(data.eval_resize),
+          .help = "data.resize in evaluation, pixels; auto: the same",
+          .limits = {{8, 4096}},
       },
       {
           MEMBER(data.crop),

@@ -8,22 +8,22 @@ namespace {
 std::vector<ConfigOption> rank_options() {
   return {
       {
-          MEMBER(launch.ranks),
+          AUTO_MEMBER(launch.ranks),
           .help =
-              "ranks to start when no launcher did; 0 = "
-              "launch.ranks_per_node on each host; where that is 0 too, one "
+              "ranks to start when no launcher did; auto: "
+              "launch.ranks_per_node on each host; where that is auto too, one "
               "per GPU, and without GPUs as many as the batch job has "
               "tasks or the host file slots, else 1; --ranks sets "
               "it",
-          .limits = {{0, 1e6}},
+          .limits = {{1, 1e6}},
           .may_change_on_resume = true,
       },
       {
-          MEMBER(launch.ranks_per_node),
+          AUTO_MEMBER(launch.ranks_per_node),
           .help =
-              "ranks to start on each host; 0 = one per GPU, or as the host "
+              "ranks to start on each host; auto: one per GPU, or as the host "
               "file's slots say; --ranks-per-node and --gpus set it",
-          .limits = {{0, 1e4}},
+          .limits = {{1, 1e4}},
           .may_change_on_resume = true,
       },
       {
@@ -35,12 +35,12 @@ std::vector<ConfigOption> rank_options() {
           .may_change_on_resume = true,
       },
       {
-          MEMBER(launch.threads),
+          AUTO_MEMBER(launch.threads),
           .help =
-              "compute threads per rank; 0 = OMP_NUM_THREADS where it is "
+              "compute threads per rank; auto: OMP_NUM_THREADS where it is "
               "set (PBS does), else the cores the rank is bound to, divided "
               "among the ranks of a host that share them",
-          .limits = {{0, 1024}},
+          .limits = {{1, 1024}},
           .may_change_on_resume = true,
       },
       {

@@ -22,7 +22,7 @@ for option in "ranks -4" "images nan" "epochs -1" "bucket-mb 0" "batch 1e300"; d
   # shellcheck disable=SC2086  # with its value
   refused 2 "[plan] --${option% *} " plan configs/clusters/c4140_v100.yaml --gpu V100 --$option
 done
-OMP_NUM_THREADS=100000 refused 2 "OMP_NUM_THREADS=100000 is more threads than a rank can have" "${T[@]}" --set launch.threads=0
+OMP_NUM_THREADS=100000 refused 2 "OMP_NUM_THREADS=100000 is more threads than a rank can have" "${T[@]}" --set launch.threads=auto
 started 2 "--set train.lr" "${T[@]}" --set train.lr=fast
 refused 2 "train.lr: 0: no weight would ever change" "${T[@]}" --set train.lr=0
 refused 2 "cannot be shared by 3 ranks" "${T[@]}" --set train.batch=8 --ranks 3

@@ -138,6 +138,17 @@ TEST_CASE("auto is the absence of a value") {
   CHECK(option_text(*find_option("train.batch"), config) == "auto");
   CHECK(option_text(*find_option("train.precision"), config) == "auto");
 
+  for (const std::string key : {"launch.ranks", "launch.ranks_per_node",
+                                "launch.threads", "data.eval_resize"}) {
+    const ConfigOption& option = *find_option(key);
+    CHECK(option_text(option, Config{}) == "auto");
+    CHECK(option_text(option, load_config({}, {key + "=8"})) == "8");
+    CHECK(option_text(option, load_config({}, {key + "=auto"})) == "auto");
+    CHECK(error_of<ConfigError>([&] {
+            load_config({}, {key + "=0"});
+          }).find("is out of range") != std::string::npos);
+  }
+
   const Config given =
       load_config({}, {"data.workers=0", "launch.bucket_mb=0.5",
                        "train.precision=fp16", "eval.blank=one"});

@@ -283,6 +283,12 @@ TEST_CASE("only the listed keys may change on a resume") {
         std::vector<std::string>{"train.lr: 0.001 -> 7"});
 }
 
+TEST_CASE("a size for evaluation may not become another on a resume") {
+  const Config given = load_config({}, {"data.eval_resize=300"});
+  CHECK(resume_conflicts(given, Config{}) ==
+        std::vector<std::string>{"data.eval_resize: 300 -> auto"});
+}
+
 TEST_CASE("docs/config.md is what the program prints") {
   std::istringstream page(
       read_text(std::string(CHEXNET_SOURCE_DIR) + "/docs/config.md"));
@@ -326,7 +332,7 @@ TEST_CASE("keys are listed by prefix, and a prefix of none is refused") {
   CHECK(std::ranges::count(page, '\n') == 5);
   CHECK(page.starts_with("| key "));
   CHECK(page.find("| `launch.restarts`") != std::string::npos);
-  CHECK(options_help("launch.ranks").starts_with("  launch.ranks = 0"));
+  CHECK(options_help("launch.ranks").starts_with("  launch.ranks = auto"));
   CHECK(error_of<ConfigError>([] { options_help("lanch.ranks"); })
             .find("no key starts with 'lanch.ranks'. Hint: nearest are "
                   "'launch.ranks'") != std::string::npos);

@@ -31,10 +31,15 @@ struct NamedList {
   const char* known = "";
 };
 
+// An integer that is 0 where it is left to the program, and said "auto" then.
+struct AutoInteger {
+  int64_t* value;
+};
+
 // What a key sets, inside a Config that must outlive it.
 using FieldRef = std::variant<bool*, int64_t*, double*, std::optional<int64_t>*,
-                              std::optional<double>*, std::string*, Strings*,
-                              Doubles*, NamedValue, NamedList>;
+                              std::optional<double>*, AutoInteger, std::string*,
+                              Strings*, Doubles*, NamedValue, NamedList>;
 
 // Who is shown a key. kCommon: everybody; kRare: who asks for all keys;
 // kHidden: who names it.

@@ -72,6 +72,8 @@ void print_json(const TrainOutcome& outcome) {
                          {"train_s", figure(outcome.train_s)},
                          {"evaluate_s", figure(outcome.evaluate_s)},
                          {"complete", outcome.code == ExitCode::kDone}};
+  if (outcome.failed_commands)
+    json["after_checkpoint_failures"] = *outcome.failed_commands;
   for (const auto& result : outcome.results)
     json["results"][result.split] = scores_json(result);
   std::cout << json_text(json) << std::endl;

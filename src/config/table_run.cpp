@@ -40,6 +40,13 @@ std::vector<ConfigOption> run_table() {
           .is_path = true,
           .may_change_on_resume = true,
       },
+      {
+          MEMBER(run.after_checkpoint),
+          .help = "shell command that runs beside training after each "
+                  "checkpoint and at the end, with a view of the run folder as "
+                  "$1 (docs/cluster.md); empty = none",
+          .may_change_on_resume = true,
+      },
   };
 }
 

@@ -2,6 +2,10 @@
 // call next to nothing. The limit is on the child's output: when it ends, so
 // that poll() sees the pipe closed, or when the time is over, the child is
 // waited for. Exit codes are a shell's, 128 + signal where one ended the child.
+//
+// run_in_shell() also needs somebody to end the command when this process is
+// gone. Only the shell around it can: it reads a pipe that nobody writes, whose
+// other end is ours alone and closes with us.
 #include "chexnet/launch/child_process.hpp"
 
 #include <fcntl.h>
@@ -26,35 +30,88 @@ extern char** environ;
 
 namespace chexnet {
 
-ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
+namespace {
+
+// The read end and the write end; closed with it.
+struct Pipe {
+  Pipe() {
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      throw DeviceError(std::string("[launch] pipe: ") + std::strerror(errno) +
+                        ". Hint: ulimit -n");
+  }
+  ~Pipe() {
+    for (int i = 0; i < 2; ++i) close_end(i);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void close_end(int i) {
+    if (ends[i] >= 0) close(ends[i]);
+    ends[i] = -1;
+  }
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    throw DeviceError(std::string("[launch] pipe: ") + std::strerror(errno) +
-                      ". Hint: ulimit -n");
+};
+
+pid_t spawned(const std::vector<std::string>& command,
+              const posix_spawn_file_actions_t& actions,
+              const posix_spawnattr_t* attributes) {
   std::vector<char*> argv;
   for (const auto& word : command)
     argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
-                                   O_RDONLY, 0);
   pid_t child = 0;
   const int rc =
-      posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  if (rc != 0) {
-    close(ends[0]);
+      posix_spawnp(&child, argv[0], &actions, attributes, argv.data(), environ);
+  if (rc != 0)
     throw DeviceError("[launch] " + command[0] + " cannot be started: " +
                       std::strerror(rc) + ". Hint: is it installed?");
+  return child;
+}
+
+int exit_code_of(pid_t child, const std::string& name) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR)
+      throw DeviceError("[launch] it is not known how " + name +
+                        " ended: " + std::strerror(errno) +
+                        ". Hint: does its caller ignore SIGCHLD?");
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+class FileActions {
+ public:
+  FileActions() {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null",
+                                     O_RDONLY, 0);
   }
+  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
+  FileActions(const FileActions&) = delete;
+  FileActions& operator=(const FileActions&) = delete;
+  void dup(int from, int to) {
+    posix_spawn_file_actions_adddup2(&actions_, from, to);
+  }
+  void discard(int fd) {
+    posix_spawn_file_actions_addopen(&actions_, fd, "/dev/null", O_WRONLY, 0);
+  }
+  const posix_spawn_file_actions_t& get() const { return actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+}  // namespace
+
+ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
+  Pipe pipe;
+  FileActions actions;
+  actions.dup(pipe.ends[1], STDOUT_FILENO);
+  const pid_t child = spawned(command, actions.get(), nullptr);
+  pipe.close_end(1);
   ChildOutput result;
   std::array<char, 4096> buffer{};
   const double end = now_s() + limit_s;
   for (;;) {
-    pollfd readable{ends[0], POLLIN, 0};
+    pollfd readable{pipe.ends[0], POLLIN, 0};
     const double left_ms = std::clamp(1e3 * (end - now_s()), 0.0, 1e6);
     const int ready = poll(&readable, 1, static_cast<int>(left_ms));
     if (ready == 0 && now_s() < end) continue;
@@ -62,20 +119,102 @@ ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
       kill(child, SIGKILL);
       break;
     }
-    const auto count = read(ends[0], buffer.data(), buffer.size());
+    const auto count = read(pipe.ends[0], buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     result.output.append(buffer.data(), static_cast<size_t>(count));
   }
-  close(ends[0]);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR)
-      throw DeviceError("[launch] it is not known how " + command[0] +
-                        " ended: " + std::strerror(errno) +
-                        ". Hint: does its caller ignore SIGCHLD?");
-  result.exit_code =
-      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.exit_code = exit_code_of(child, command[0]);
+  return result;
+}
+
+namespace {
+
+// Descriptor 3 is the pipe that closes with us, 4 the command's stderr: what
+// this shell has to say of jobs that were killed is for nobody.
+constexpr const char* kGuard = R"(exec 4>&2 2>/dev/null
+/bin/sh -c "$1" sh "$2" 2>&4 3<&- 4>&- & command=$!
+{ read -r line <&3; kill -KILL 0; } 4>&- & guard=$!
+exec 3<&- 4>&-
+wait $command; code=$?
+kill -KILL $guard
+exit $code)";
+
+// Its own group, and no signal blocked or ignored as we do it.
+class OwnGroup {
+ public:
+  OwnGroup() {
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setflags(
+        &attributes_,
+        static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                           POSIX_SPAWN_SETSIGDEF));
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    sigset_t signals;
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes_, &signals);
+    sigfillset(&signals);
+    posix_spawnattr_setsigdefault(&attributes_, &signals);
+  }
+  ~OwnGroup() { posix_spawnattr_destroy(&attributes_); }
+  OwnGroup(const OwnGroup&) = delete;
+  OwnGroup& operator=(const OwnGroup&) = delete;
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
+// Appends what is there to read within `wait_ms`, and keeps the end of it.
+// Returns the bytes read, 0 where there were none, and -1 at the pipe's end.
+ssize_t read_tail(int fd, int wait_ms, std::string& tail) {
+  constexpr size_t kKept = 4096;
+  pollfd readable{fd, POLLIN, 0};
+  if (poll(&readable, 1, wait_ms) <= 0) return 0;
+  std::array<char, kKept> buffer{};
+  const auto count = read(fd, buffer.data(), buffer.size());
+  if (count < 0 && errno == EINTR) return 0;
+  if (count <= 0) return -1;
+  tail.append(buffer.data(), static_cast<size_t>(count));
+  if (tail.size() > kKept) tail.erase(0, tail.size() - kKept);
+  return count;
+}
+
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info,
+                WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid == child;
+}
+
+}  // namespace
+
+ChildOutput run_in_shell(const std::string& command,
+                         const std::string& argument,
+                         const std::stop_token& stop) {
+  constexpr int kLook_ms = 100;
+  Pipe says, life;
+  FileActions actions;
+  actions.discard(STDOUT_FILENO);
+  actions.dup(says.ends[1], STDERR_FILENO);
+  actions.dup(life.ends[0], 3);
+  const OwnGroup group;
+  const pid_t child =
+      spawned({"/bin/sh", "-c", kGuard, "sh", command, argument}, actions.get(),
+              group.get());
+  says.close_end(1);
+  ChildOutput result;
+  ssize_t got = 0;
+  while (!has_ended(child) && !stop.stop_requested()) {
+    if (got < 0)
+      poll(nullptr, 0, kLook_ms);
+    else
+      got = read_tail(says.ends[0], kLook_ms, result.output);
+  }
+  kill(-child, SIGKILL);  // before it is waited for: until then the id is ours
+  while (got >= 0 && read_tail(says.ends[0], 0, result.output) > 0) {
+  }
+  result.exit_code = exit_code_of(child, command);
   return result;
 }
 

@@ -122,7 +122,8 @@ void hide_value(const ConfigOption& option, const std::string& value,
   if (option.key == "run.name" || option.key == "run.dir")
     return redaction.hide_path(value, "RUN");
   if (option.key == "data.s3.profile") return redaction.hide(value, "PROFILE");
-  if (option.key == "launch.mpi_args") return hide_words(value, redaction);
+  if (option.key == "launch.mpi_args" || option.key == "run.after_checkpoint")
+    return hide_words(value, redaction);
   if (option.key == "data.s3.endpoint") {
     const auto scheme = value.find("://");
     const auto begin = scheme == std::string::npos ? 0 : scheme + 3;

@@ -62,7 +62,12 @@ std::vector<RunFiles> files_of_run(const fs::path& folder) {
            folder, fs::directory_options::skip_permission_denied, error);
        !error && it != fs::recursive_directory_iterator();
        it.increment(error)) {
-    if (!it->is_symlink() && it->is_directory()) continue;
+    if (!it->is_symlink() && it->is_directory()) {
+      // Links to the same files, while run.after_checkpoint reads them.
+      if (it->path().filename() == ".after_checkpoint")
+        it.disable_recursion_pending();
+      continue;
+    }
     const std::string name = it->path().lexically_relative(folder).string();
     const auto kind = std::ranges::find_if(
         kKinds, [&](const auto& k) { return is_of(k, name); });

@@ -22,10 +22,12 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/report/waiting_run.hpp"
+#include "chexnet/run/after_checkpoint.hpp"
 #include "chexnet/run/remote_run.hpp"
 #include "chexnet/run/run_mirror.hpp"
 #include "chexnet/watch/postmortem.hpp"
@@ -158,7 +160,8 @@ int64_t batch_of_run(const Config& config) {
 RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
     : path_(run_folder_of(config)),
       place_(is_s3(config.run.dir) ? config.run.dir : ""),
-      timeout_s_(config.launch.timeout_s) {
+      timeout_s_(config.launch.timeout_s),
+      has_command_(!config.run.after_checkpoint.empty()) {
   umask(umask(0) | 007);  // results of patients are not for everybody
   if (place_.empty()) {
     if (comm.rank() == 0) prepare(config, resume, [] {});
@@ -212,6 +215,9 @@ void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
   store_ = std::make_unique<CheckpointStore>(
       path_ / "checkpoints", static_cast<int>(config.checkpoint.keep));
   if (mirror_) store_->on_change([this] { mirror_->checkpoints_changed(); });
+  if (has_command_)
+    after_checkpoint_ =
+        std::make_unique<AfterCheckpoint>(config.run.after_checkpoint, path_);
   if (resume != Resume::kNo) {
     checkpoint_ = store_->recover_newest();
     if (!checkpoint_ && resume == Resume::kYes)
@@ -274,6 +280,34 @@ void RunFolder::finish(Communicator& comm, bool complete) {
   share_work(comm, {"sending the run to " + place_, timeout_s_}, work);
   std::error_code ignored;
   if (complete && mirror_) fs::remove_all(path_, ignored);
+}
+
+void RunFolder::checkpoint_written() {
+  if (after_checkpoint_) after_checkpoint_->due();
+}
+
+void RunFolder::finish_commands(
+    Communicator& comm, const std::function<bool(double waited_s)>& may_wait) {
+  if (!has_command_) return;
+  std::function<void(WorkProgress&)> work;
+  if (after_checkpoint_)
+    work = [&](WorkProgress& progress) {
+      after_checkpoint_->finish([&](double waited_s) {
+        progress.advance();
+        return may_wait(waited_s);
+      });
+    };
+  share_work(comm, {"waiting for run.after_checkpoint", timeout_s_}, work);
+  if (const auto failed = failed_commands(); failed > 0)
+    log_warning("[run] run.after_checkpoint failed " +
+                counted(*failed, "time") +
+                ": what it copies may not be whole. Hint: run it by hand, on " +
+                path_.string());
+}
+
+std::optional<int64_t> RunFolder::failed_commands() const {
+  if (!after_checkpoint_) return std::nullopt;
+  return after_checkpoint_->failures();
 }
 
 bool RunFolder::stop_file_exists() const {

@@ -40,6 +40,15 @@ std::optional<double> StopRequest::job_left_s() const {
   return clock_ == nullptr ? std::nullopt : clock_->left_s();
 }
 
+bool StopRequest::may_wait(double waited_s) const {
+  constexpr double kPatience_s = 600, kToLeave_s = 15;
+  const double most_s =
+      stop_requested() ? std::min(kPatience_s, config_.launch.stop_margin_s)
+                       : kPatience_s;
+  const auto left = job_left_s();
+  return waited_s < most_s && (!left || *left > kToLeave_s);
+}
+
 std::string StopRequest::reason() const {
   // A signal may have reached other ranks only.
   return reason_.empty() ? kOnRequest : reason_;
@@ -47,7 +56,10 @@ std::string StopRequest::reason() const {
 
 ExitCode StopRequest::stopped(int64_t step, MetricsLog* metrics) const {
   if (metrics != nullptr) {
-    metrics->write("stop", step, {{"reason", reason()}});
+    MetricFields fields = {{"reason", reason()}};
+    if (const auto failed = folder_.failed_commands())
+      fields.emplace_back("after_checkpoint_failures", *failed);
+    metrics->write("stop", step, fields);
     log_info(reason() + " at step " + std::to_string(step) +
              ": checkpoint written, exit 75; continue with --resume auto");
   }

@@ -194,6 +194,7 @@ void TrainingLoop::checkpoint() {
                             parts_.device.placements.front(), state_.step);
         });
     parts_.metrics->write("checkpoint", state_.step, {{"epoch", state_.epoch}});
+    parts_.folder.checkpoint_written();
   }
   parts_.comm.barrier();
   longest_checkpoint_s_ = std::max(longest_checkpoint_s_, now_s() - start);

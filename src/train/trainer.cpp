@@ -87,7 +87,10 @@ void finish_run(const TrainingLoop::Parts& parts, TrainState state,
   tensorboard.text("run/model_card", state.step, model_card(folder));
   show_examples(tensorboard, state.step, folder);
   // Behind what may fail here: an error behind it is one of a later start.
-  parts.metrics->write("end", state.step, {});
+  MetricFields end;
+  if (const auto failed = parts.folder.failed_commands())
+    end.emplace_back("after_checkpoint_failures", *failed);
+  parts.metrics->write("end", state.step, end);
   parts.metrics->sync();
   state.complete = true;
   parts.folder.store().replace_state(state.step, state.to_json());
@@ -382,6 +385,9 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   outcome.run_folder =
       is_s3(config.run.dir) ? config.run.dir : folder.path().string();
   if (outcome.train_s <= 0) return outcome;  // the same on all ranks
+  folder.finish_commands(
+      *comm, [&stop](double waited_s) { return stop.may_wait(waited_s); });
+  outcome.failed_commands = folder.failed_commands();
   if (!request.timeline.empty())
     write_timeline(*comm, profiler, clock_offset_s(*comm), request.timeline);
   outcome.on_gpus = device.cuda != nullptr;

@@ -18,6 +18,7 @@ TEST_CASE("the files of a run are listed by what they are for") {
   folder.write("checkpoints/step-00000001/model.safetensors", "12");
   fs::create_directory_symlink("step-00000001", folder / "checkpoints/best");
   folder.write(".report.html.0123.partial", "");
+  folder.write(".after_checkpoint/1/run/config.yaml", "run: {}");  // a view
   folder.write("notes/mine.txt", "1234");
   folder.write("more.txt", "1");
   const auto found = files_of_run(folder.path());

@@ -24,8 +24,9 @@ struct RunConfig {
   std::string dir;  // run folder; empty = runs/<name>
   std::string name = "run";
   int64_t seed = 1;
-  int64_t log_every = 10;  // steps between train lines
-  std::string prometheus;  // folder of the node exporter; empty = none
+  int64_t log_every = 10;        // steps between train lines
+  std::string prometheus;        // folder of the node exporter; empty = none
+  std::string after_checkpoint;  // shell command; empty = none
 };
 
 struct ColumnsConfig {

@@ -16,6 +16,7 @@
 
 namespace chexnet {
 
+class AfterCheckpoint;
 class RunMirror;
 
 enum class Resume {
@@ -59,6 +60,14 @@ class RunFolder {
   // object store, if run.dir is there. The working folder of one that is
   // `complete` goes away. Collective. CheckpointError.
   void finish(Communicator& comm, bool complete);
+  // Rank 0: the store holds a checkpoint of this run.
+  void checkpoint_written();
+  // The end of a run that went well, or was asked to stop: waits for
+  // run.after_checkpoint, as AfterCheckpoint::finish(). Collective.
+  void finish_commands(Communicator& comm,
+                       const std::function<bool(double waited_s)>& may_wait);
+  // Of run.after_checkpoint; nothing without it, and but on rank 0.
+  std::optional<int64_t> failed_commands() const;
 
   const std::filesystem::path& path() const { return path_; }
   // Where to resume from; the same on all ranks.
@@ -94,6 +103,8 @@ class RunFolder {
   std::unique_ptr<Unclaimed> unclaimed_;  // goes before the lock
   std::unique_ptr<RunMirror> mirror_;     // goes before both
   std::unique_ptr<CheckpointStore> store_;
+  bool has_command_ = false;
+  std::unique_ptr<AfterCheckpoint> after_checkpoint_;  // rank 0
 };
 
 }  // namespace chexnet

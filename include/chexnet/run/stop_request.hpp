@@ -25,6 +25,10 @@ class StopRequest {
   // job has left, besides launch.stop_margin_s.
   bool asked(double ahead_s);
   std::optional<double> job_left_s() const;  // rank 0
+  // Rank 0, any thread: whether the end of the run, `waited_s` ago, may wait
+  // for a command. For ten minutes, but only for launch.stop_margin_s once a
+  // signal has asked us to stop, and never past the job's time.
+  bool may_wait(double waited_s) const;
 
   // Once the ranks agreed and the checkpoint of `step` is written: says so, and
   // returns kRequeue.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct TrainOutcome {
   std::vector<SplitScores>
       results;  // of eval.splits; empty when stopped or complete before
   double train_s = 0, evaluate_s = 0;
+  // Of run.after_checkpoint, on rank 0; nothing without it.
+  std::optional<int64_t> failed_commands{};
   bool was_complete = false;  // by an earlier start; nothing was done
 };
 

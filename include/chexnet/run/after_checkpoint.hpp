@@ -1,0 +1,61 @@
+// run.after_checkpoint: a shell command that runs beside training, on rank 0,
+// after each checkpoint and once after the end. $1 is a view of the run folder
+// as it was at that moment: links to its files, which nothing replaces or
+// removes while the command reads them.
+//
+// One command at a time: what becomes due while one runs is one run after it.
+// A failure is a warning and is counted; it never ends the run.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace chexnet {
+
+class AfterCheckpoint {
+ public:
+  // `run` is locked by this process.
+  AfterCheckpoint(std::string command, const std::filesystem::path& run);
+  // Kills what still runs.
+  ~AfterCheckpoint();
+  AfterCheckpoint(const AfterCheckpoint&) = delete;
+  AfterCheckpoint& operator=(const AfterCheckpoint&) = delete;
+
+  // On the thread that writes checkpoints, between two changes of them.
+  void due();
+  // Waits for what runs and what follows it, while `may_wait` says so of the
+  // seconds waited; then kills it, which counts as a failure. A line in the log
+  // every 30 s. Nothing runs after it.
+  void finish(const std::function<bool(double waited_s)>& may_wait);
+  int64_t failures() const;
+
+ private:
+  // A folder made for one command, removed after it; of a file system without
+  // hard links the run folder itself.
+  struct View {
+    std::filesystem::path path, made;
+  };
+  View view();
+  void work(const std::stop_token& stop);
+  void run(const View& view, const std::stop_token& stop);
+
+  const std::string command_;
+  const std::filesystem::path run_, views_;
+  int64_t views_made_ = 0;
+  bool links_refused_ = false;
+  mutable std::mutex mutex_;  // guards the next
+  std::optional<View> next_;
+  bool is_running_ = false;
+  int64_t failures_ = 0;
+  std::condition_variable_any changed_;
+  std::jthread thread_;  // last: it uses all of them
+};
+
+}  // namespace chexnet

@@ -32,7 +32,7 @@
 #include "heat_map_options.hpp"
 #include "localization_options.hpp"
 #include "model_file.hpp"
-#include "remote_files.hpp"
+#include "object_files.hpp"
 #include "scored_data_check.hpp"
 #include "scoring_options.hpp"
 
@@ -289,16 +289,16 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
     if (options->model.empty() == options->predictions.empty())
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");
     invocation.run = [&invocation, options] {
-      RemoteFiles remote(options->set);
+      ObjectFiles objects(options->set);
       EvaluateOptions local = *options;
-      local.model = remote.input(options->model, FetchedFiles::kModel);
-      local.out = remote.output_file(options->out, kPredictionsHead);
+      local.model = objects.model(options->model);
+      local.out = objects.output_file(options->out, kPredictionsHead);
       local.scoring.figures =
-          remote.output_file(options->scoring.figures, kFiguresHead);
-      local.s3 = remote.s3();
-      return remote.finish(options->predictions.empty()
-                               ? evaluate_model(local, invocation)
-                               : evaluate_predictions(local));
+          objects.output_file(options->scoring.figures, kFiguresHead);
+      local.s3 = objects.s3();
+      return objects.finish(options->predictions.empty()
+                                ? evaluate_model(local, invocation)
+                                : evaluate_predictions(local));
     };
   });
 }

@@ -91,7 +91,7 @@ void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
   command
       .add_option("--heatmaps", options.folder,
                   "write pictures of where scores come from to this folder")
-      ->check(in_known_store());
+      ->check(in_file_system());
   auto* findings =
       add_repeated_option(command, "--heatmap-findings", options.findings,
                           "heat maps of these findings, for every image")

@@ -22,7 +22,7 @@
 #include "chexnet/machine/affinity.hpp"
 #include "chexnet/run/config_agreement.hpp"
 #include "chexnet/run/dataset.hpp"
-#include "remote_files.hpp"
+#include "object_files.hpp"
 
 namespace chexnet {
 namespace {
@@ -61,6 +61,13 @@ void refuse_inside_images(const std::string& out, const DataConfig& data) {
                         ", which data.images names, so that the next command "
                         "finds each image twice. Hint: --out beside that "
                         "folder");
+}
+
+void refuse_object_store(const std::string& shards) {
+  if (is_s3(shards))
+    throw ConfigError("[pack] " + shards +
+                      ": shards are several files, and only a pack is written "
+                      "there. Hint: --out FOLDER, and copy that");
 }
 
 PackJob job_of(const PackDatasetOptions& options, const Config& config,
@@ -157,7 +164,7 @@ void add_pack(CLI::App& app, Invocation& invocation) {
       ->required();
   command
       ->add_option("--out", options->out,
-                   "pack file (NAME.pack), or folder of shards; s3:// too")
+                   "pack file (NAME.pack, s3:// too), or folder of shards")
       ->check(in_known_store())
       ->required();
   command
@@ -191,12 +198,11 @@ void add_pack(CLI::App& app, Invocation& invocation) {
       throw CLI::ValidationError("--out", "a pack's name ends with .pack");
     invocation.run = [&invocation, options] {
       refuse_ranks_of_others(options->out);
-      RemoteFiles remote(options->set);
+      if (options->format != "pixels") refuse_object_store(options->out);
+      ObjectFiles objects(options->set);
       PackDatasetOptions local = *options;
-      local.out = options->format == "pixels"
-                      ? remote.output_file(options->out, "")
-                      : remote.output_folder(options->out);
-      return remote.finish(run(local, options->out, invocation));
+      local.out = objects.output_file(options->out, "");
+      return objects.finish(run(local, options->out, invocation));
     };
   });
 }

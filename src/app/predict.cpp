@@ -27,8 +27,8 @@
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/score_images.hpp"
 #include "model_file.hpp"
+#include "object_files.hpp"
 #include "predict_options.hpp"
-#include "remote_files.hpp"
 #include "row_writer.hpp"
 
 namespace chexnet {
@@ -253,12 +253,11 @@ void add_predict(CLI::App& app, Invocation& invocation) {
     if (options->inputs.empty() && options->lists.empty())
       throw CLI::RequiredError("an input or --list");
     invocation.run = [&invocation, options] {
-      RemoteFiles remote(options->set);
+      ObjectFiles objects(options->set);
       PredictOptions local = *options;
-      local.model = remote.input(options->model, FetchedFiles::kModel);
-      local.out = remote.output_file(options->out, kProbabilitiesHead);
-      local.heat_maps.folder = remote.output_folder(options->heat_maps.folder);
-      return remote.finish(predict(local, invocation));
+      local.model = objects.model(options->model);
+      local.out = objects.output_file(options->out, kProbabilitiesHead);
+      return objects.finish(predict(local, invocation));
     };
   });
 }

@@ -11,11 +11,9 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/text_parts.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_summary.hpp"
 #include "chexnet/report/waiting_run.hpp"
-#include "remote_files.hpp"
 
 namespace chexnet {
 namespace {
@@ -112,7 +110,9 @@ void add_report(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "report", "one HTML page of a run: what it separates, with intervals");
   auto options = std::make_shared<ReportArguments>();
-  command->add_option("runs", options->runs, "run folder")->required();
+  command->add_option("runs", options->runs, "run folder")
+      ->check(in_file_system())
+      ->required();
   auto* compare = command->add_flag(
       "--compare", options->compare,
       "several runs, or a folder of runs, on one page: settings over their "
@@ -122,25 +122,13 @@ void add_report(CLI::App& app, Invocation& invocation) {
                    "the page (default: report.html and model_card.md in the "
                    "run; report-shared.html there with --no-images; "
                    "comparison.html here with --compare)")
-      ->check(in_known_store());
+      ->check(in_file_system());
   command
       ->add_flag("--no-images", options->no_images,
                  "for passing on: no pictures, paths, patients, hosts, users")
       ->excludes(compare);
   command->callback([&invocation, options] {
-    invocation.run = [options] {
-      RemoteFiles remote({});
-      ReportArguments local = *options;
-      for (auto& name : local.runs) {
-        if (is_s3(name) && options->out.empty() && !options->compare)
-          throw ConfigError("[report] " + name +
-                            " is in an object store. Hint: name the page with "
-                            "--out, there or here");
-        name = remote.input(name, FetchedFiles::kRecords);
-      }
-      local.out = remote.output_file(options->out, kHead);
-      return remote.finish(run(local));
-    };
+    invocation.run = [options] { return run(*options); };
   });
 }
 

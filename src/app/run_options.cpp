@@ -136,6 +136,10 @@ CLI::Validator in_file_system() {
   return {object_store_problem, "", "in a file system"};
 }
 
+CLI::Validator of_a_run() {
+  return {run_folder_problem, "", "in a file system"};
+}
+
 CLI::Validator in_known_store() {
   return {other_store_problem, "", "in a file system or on s3://"};
 }

@@ -8,12 +8,11 @@
 #include <memory>
 
 #include "chexnet/app/commands.hpp"
+#include "chexnet/app/run_options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/text_parts.hpp"
 #include "chexnet/report/openmetrics.hpp"
 #include "chexnet/report/run_comparison.hpp"
-#include "remote_files.hpp"
 
 namespace chexnet {
 namespace {
@@ -23,32 +22,16 @@ struct StatusOptions {
   bool json = false, openmetrics = false;
 };
 
-// A folder as it was named, and where it can be read.
-struct Folder {
-  std::string name;
-  std::filesystem::path path;
-};
-
-// Not what was fetched for a moment: who asks again asks for the same run.
-std::string name_of(const std::filesystem::path& run, const Folder& folder) {
-  if (!is_s3(folder.name)) return run.string();
-  std::string name = folder.name;
-  while (name.ends_with('/')) name.pop_back();
-  if (run == folder.path) return name;
-  return name + "/" + run.filename().string();
-}
-
 // A run that cannot be read, in a folder of many, hides no other one.
-std::vector<RunSummary> summaries(const std::vector<Folder>& folders) {
+std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
   std::vector<RunSummary> runs;
   std::exception_ptr problem;
   for (const auto& folder : folders)
-    for (const auto& path : find_runs(folder.path)) {
+    for (const auto& path : find_runs(folder)) {
       try {
         runs.push_back(summarize_run(path));
-        runs.back().folder = name_of(path, folder);
       } catch (const Error& e) {
-        if (path == folder.path) throw;
+        if (path == folder) throw;
         log_warning(e.what());
         problem = std::current_exception();
       }
@@ -58,11 +41,7 @@ std::vector<RunSummary> summaries(const std::vector<Folder>& folders) {
 }
 
 int run(const StatusOptions& options) {
-  RemoteFiles remote({});
-  std::vector<Folder> folders;
-  for (const auto& folder : options.folders)
-    folders.push_back({folder, remote.input(folder, FetchedFiles::kRecords)});
-  const auto runs = summaries(folders);
+  const auto runs = summaries(options.folders);
   if (options.openmetrics) {
     std::cout << openmetrics_text(runs) << std::flush;
   } else if (options.json) {
@@ -88,6 +67,7 @@ void add_status(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("folders", options->folders,
                    "run folders, or folders of runs")
+      ->check(in_file_system())
       ->required();
   auto* json = command->add_flag("--json", options->json,
                                  "a JSON array on stdout (docs/json.md)");

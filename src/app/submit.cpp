@@ -20,7 +20,6 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/text_parts.hpp"
 #include "chexnet/launch/container.hpp"
 #include "chexnet/launch/job_script.hpp"
 #include "chexnet/run/run_folder.hpp"
@@ -52,14 +51,8 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
   request.arguments = options.files;
   for (const auto& assignment : options.set)
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
-  if (options.out.empty() && is_s3(config.run.dir))
-    throw ConfigError("[submit] run.dir " + config.run.dir +
-                      " is in an object store, and a job's script and output "
-                      "need a folder. Hint: --out FOLDER for a run there; a "
-                      "script of your own may start `chexnet-train train "
-                      "--out s3://… --resume auto`");
-  request.run_folder = options.out;
-  if (options.out.empty()) request.run_folder = run_folder_of(config).string();
+  request.run_folder =
+      options.out.empty() ? run_folder_of(config).string() : options.out;
   if (!options.sweep.empty() || options.seeds > 0)
     request.points =
         sweep_points(options.sweep, options.seeds, request.run_folder);

@@ -61,7 +61,7 @@ void SubmitOptions::add_to(CLI::App& command) {
   text("--partition,--queue", partition, "partition or queue");
   text("--name", name, "name of the job; default: run.name");
   text("--out", out, "run folder; of a sweep the folder of its runs")
-      ->check(in_file_system());
+      ->check(of_a_run());
   command
       .add_option("--launcher", launcher,
                   "mpirun (the program starts it) or srun (Slurm)")

@@ -17,7 +17,6 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/core/text_parts.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/scores_output.hpp"
@@ -36,20 +35,8 @@ struct TrainOptions {
   bool print_config = false, json = false, verbose = false;
 };
 
-// The place of a run may be given to --resume as well as to --out.
-std::string place_of(const TrainOptions& options) {
-  if (!is_s3(options.resume) || options.resume == options.out)
-    return options.out;
-  if (!options.out.empty())
-    throw ConfigError("[train] --resume " + options.resume + " and --out " +
-                      options.out +
-                      " are two places. Hint: a run goes on where it is");
-  return options.resume;
-}
-
 Resume resume_of(const std::string& text) {
   if (text.empty()) return Resume::kNo;
-  if (is_s3(text)) return Resume::kYes;
   if (text == "auto") return Resume::kAuto;
   if (text == "yes") return Resume::kYes;
   throw ConfigError("[train] --resume " + text +
@@ -111,11 +98,10 @@ void say_results(const TrainOutcome& outcome, bool verbose) {
 
 int run(const TrainOptions& options, Invocation& invocation) {
   if (options.files.empty()) refuse_nothing();
-  const std::string place = place_of(options);
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set,
                   &invocation.variables, [&](Config& c) {
-                    if (!place.empty()) c.run.dir = place;
+                    if (!options.out.empty()) c.run.dir = options.out;
                     options.launch.apply_to(c.launch);
                   });
   if (options.print_config) {
@@ -198,16 +184,13 @@ void add_train(CLI::App& app, Invocation& invocation) {
                       "YAML files, later ones override earlier ones "
                       "(required)");
   add_set_option(*command, options->set, "the files");
-  command
-      ->add_option("--out", options->out,
-                   "run folder (run.dir), or s3://bucket/prefix")
-      ->check(in_known_store());
+  command->add_option("--out", options->out, "run folder (run.dir)")
+      ->check(of_a_run());
   options->launch.add_to(*command);
   command
       ->add_option("--resume", options->resume,
-                   "continue from the last complete checkpoint: yes, auto "
-                   "(start anew where there is none), or the s3:// place of "
-                   "the run")
+                   "continue from the last complete checkpoint: yes, or auto "
+                   "(start anew where there is none)")
       ->expected(0, 1)
       ->default_str("yes");
   command

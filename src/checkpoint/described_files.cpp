@@ -108,20 +108,6 @@ std::string with_files_of(const std::string& state, const std::string& before) {
   return with_own_sum(std::move(json));
 }
 
-std::string with_either_files(const std::string& before,
-                              const std::string& after) {
-  const auto old_files = nlohmann::json::parse(before).at("files");
-  auto json = nlohmann::json::parse(after);
-  for (auto& [name, said] : json.at("files").items()) {
-    if (!old_files.contains(name) || old_files[name] == said) continue;
-    if (old_files[name].contains(kNext)) return {};
-    nlohmann::json either = old_files[name];
-    either[kNext] = said;
-    said = std::move(either);
-  }
-  return with_own_sum(std::move(json));
-}
-
 bool has_own_sum(const std::string& state) {
   const size_t place = state.find(kSumPlace);
   if (place == std::string::npos) return false;

@@ -23,11 +23,6 @@ std::string with_files(const std::string& state,
 // `state` with the files that `before`, another state, names.
 std::string with_files_of(const std::string& state, const std::string& before);
 
-// `after` with the files of both: as while those of `before` are replaced.
-// Empty where that cannot be said, as `before` names two contents already.
-std::string with_either_files(const std::string& before,
-                              const std::string& after);
-
 // The text of `state` with its own sum: for who writes one in another way.
 std::string with_own_sum(nlohmann::json state);
 

@@ -116,11 +116,6 @@ std::string CheckpointStore::read_state(const fs::path& checkpoint) {
   }
 }
 
-std::string CheckpointStore::state_between(const std::string& before,
-                                           const std::string& after) {
-  return with_either_files(before, after);
-}
-
 void CheckpointStore::save(
     int64_t step, const std::string& state,
     const std::function<void(const fs::path&)>& write_files) {
@@ -156,27 +151,23 @@ void CheckpointStore::save(
   }
   point("last", name);
   remove_old();
-  changed_();
 }
 
 void CheckpointStore::replace_state(int64_t step, const std::string& state) {
   const fs::path folder = folder_ / checkpoint_name(step);
   write_atomically(folder / "state.json",
                    with_files_of(state, read_state(folder)));
-  changed_();
 }
 
 void CheckpointStore::replace_file(
     int64_t step, const std::string& name,
     const std::function<void(const fs::path&)>& write) {
   replace_described_file(folder_ / checkpoint_name(step), name, write);
-  changed_();
 }
 
 void CheckpointStore::mark_best(int64_t step) {
   point("best", checkpoint_name(step));
   remove_old();
-  changed_();
 }
 
 bool CheckpointStore::has_whole(int64_t step) const {

@@ -15,11 +15,17 @@ namespace chexnet {
 namespace {
 
 // The others are mapped into memory, or belong to one machine.
-constexpr std::array<std::string_view, 8> kMayBeRemote = {
-    "data.images",        "data.manifest.path",
-    "data.train_list",    "data.val_list",
-    "data.test_list",     "data.exclude",
-    "data.finding_names", "run.dir"};
+constexpr std::array<std::string_view, 7> kMayBeRemote = {
+    "data.images",       "data.manifest.path", "data.train_list",
+    "data.val_list",     "data.test_list",     "data.exclude",
+    "data.finding_names"};
+
+std::string store_problem(const std::string& key, const std::string& path) {
+  if (key == "run.dir") return run_folder_problem(path);
+  const bool may_be_remote =
+      std::ranges::find(kMayBeRemote, key) != kMayBeRemote.end();
+  return may_be_remote ? other_store_problem(path) : object_store_problem(path);
+}
 
 template <class Number>
 bool parse_number(std::string_view text, Number& out) {
@@ -186,10 +192,7 @@ class Assignment {
     if (!option_.is_path) return item;
     try {
       std::string path = expanded_path(item);
-      const bool may_be_remote =
-          std::ranges::find(kMayBeRemote, option_.key) != kMayBeRemote.end();
-      const std::string problem = may_be_remote ? other_store_problem(path)
-                                                : object_store_problem(path);
+      const std::string problem = store_problem(option_.key, path);
       if (!problem.empty()) throw ConfigError(problem);
       return path;
     } catch (const ConfigError& e) {

@@ -59,6 +59,14 @@ std::string object_store_problem(const std::string& path) {
          "docs/data.md, section S3, says what may be on s3://";
 }
 
+std::string run_folder_problem(const std::string& path) {
+  if (!has_scheme(path)) return {};
+  return "'" + path +
+         "' is in an object store, and a run works in a file system. Hint: a "
+         "folder, and run.after_checkpoint: COMMAND, which copies it there "
+         "(docs/cluster.md)";
+}
+
 std::string other_store_problem(const std::string& path) {
   if (!has_scheme(path) || is_s3(path)) return {};
   return "'" + path +

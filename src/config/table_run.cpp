@@ -8,9 +8,7 @@ std::vector<ConfigOption> run_table() {
   return {
       {
           MEMBER(run.dir),
-          .help = "run folder, or s3://bucket/prefix (it then works in a local "
-                  "folder and is sent there); empty = runs/<run.name>; --out "
-                  "sets it",
+          .help = "run folder; empty = runs/<run.name>; --out sets it",
           .is_path = true,
           .may_change_on_resume = true,
       },

@@ -141,8 +141,7 @@ Refusal first_refusal(Communicator& comm, const Refusal& own) {
   return {};
 }
 
-}  // namespace
-
+// The first of $SLURM_TMPDIR, $TMPDIR and /tmp that is on a disk of this node.
 std::string node_folder() {
   for (const char* name : {"SLURM_TMPDIR", "TMPDIR"})
     if (const char* value = std::getenv(name);
@@ -150,6 +149,8 @@ std::string node_folder() {
       if (!on_network_file_system(value)) return value;
   return "/tmp";
 }
+
+}  // namespace
 
 ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
                   Communicator& comm) {

@@ -7,7 +7,6 @@
 
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/core/text_parts.hpp"
 
 namespace chexnet {
 namespace {
@@ -165,7 +164,6 @@ std::string info_text(const Runs& runs) {
 }  // namespace
 
 std::string folder_label(const fs::path& run_folder) {
-  if (is_s3(run_folder.string())) return run_folder.string();
   std::string path = fs::absolute(run_folder).lexically_normal().string();
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;

@@ -15,7 +15,6 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/text_parts.hpp"
 #include "chexnet/report/openmetrics.hpp"
 #include "run_events.hpp"
 
@@ -26,19 +25,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "chexnet_train_", kSuffix = ".prom";
 
-// What a run is known by, here and to `status`: its place in an object store,
-// and not the folder that it works in there, which goes when it is complete.
-fs::path place_of(const RunConfig& run, const fs::path& run_folder) {
-  return is_s3(run.dir) ? fs::path(run.dir) : run_folder;
-}
-
-std::string name_at(const fs::path& place) {
-  return fs::path(folder_label(place)).filename().string();
+std::string name_at(const fs::path& run) {
+  return fs::path(folder_label(run)).filename().string();
 }
 
 // Two runs may have one name, and their files one folder.
-std::string file_name(const fs::path& place) {
-  std::string name = name_at(place);
+std::string file_name(const fs::path& run) {
+  std::string name = name_at(run);
   const auto is_plain = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '.';
   };
@@ -48,7 +41,7 @@ std::string file_name(const fs::path& place) {
       name, [&](char c) { return !is_plain(static_cast<unsigned char>(c)); },
       '_');
   return std::string(kPrefix) + name + "_" +
-         sha256_hex(folder_label(place)).substr(0, kDigits) +
+         sha256_hex(folder_label(run)).substr(0, kDigits) +
          std::string(kSuffix);
 }
 
@@ -66,8 +59,6 @@ fs::path place_in(const std::string& page) {
 }
 
 // Nobody else would ever remove them, and their gauges would stay for ever.
-// Those of runs in an object store stay: whether they are gone is not asked
-// there.
 void remove_pages_of_gone_runs(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -85,9 +76,8 @@ void remove_pages_of_gone_runs(const fs::path& folder) {
 }
 
 // Whoever runs the node exporter is another user.
-void write_page(const fs::path& path, RunSummary run, const fs::path& place) {
-  run.folder = place.string();
-  run.name = name_at(place);
+void write_page(const fs::path& path, RunSummary run) {
+  run.name = name_at(run.folder);
   constexpr unsigned kReadByAll = 0644;
   OutputFile file(path, kReadByAll, "run.prometheus");
   file.write(openmetrics_text({run}));
@@ -98,8 +88,7 @@ void write_page(const fs::path& path, RunSummary run, const fs::path& place) {
 
 PrometheusFile::PrometheusFile(const RunConfig& run, fs::path run_folder)
     : run_folder_(std::move(run_folder)),
-      place_(place_of(run, run_folder_)),
-      path_(fs::path(run.prometheus) / file_name(place_)) {
+      path_(fs::path(run.prometheus) / file_name(run_folder_)) {
   const fs::path folder = run.prometheus;
   std::error_code error;
   if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0)
@@ -140,7 +129,7 @@ void PrometheusFile::show(const nlohmann::json& event) {
   if (comes_often && now_s() - written_s_ < kEvery_s) return;
   written_s_ = now_s();
   find_checkpoint(*run_);
-  write_page(path_, *run_, place_);
+  write_page(path_, *run_);
 }
 
 void renew_prometheus_file(const fs::path& run_folder) {
@@ -151,8 +140,7 @@ void renew_prometheus_file(const fs::path& run_folder) {
     const fs::path folder = run.prometheus;
     // It may be of another host: that of rank 0.
     if (folder.empty() || !fs::is_directory(folder, error)) return;
-    const fs::path place = place_of(run, run_folder);
-    write_page(folder / file_name(place), summarize_run(run_folder), place);
+    write_page(folder / file_name(run_folder), summarize_run(run_folder));
   } catch (const std::exception& e) {
     log_warning(std::string(e.what()) + " (run.prometheus)");
   }

@@ -23,13 +23,9 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/core/text_parts.hpp"
-#include "chexnet/data/image_source.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/report/waiting_run.hpp"
 #include "chexnet/run/after_checkpoint.hpp"
-#include "chexnet/run/remote_run.hpp"
-#include "chexnet/run/run_mirror.hpp"
 #include "chexnet/watch/postmortem.hpp"
 
 namespace chexnet {
@@ -88,7 +84,6 @@ fs::path log_path(const fs::path& folder, int rank) {
 }  // namespace
 
 fs::path run_folder_of(const Config& config) {
-  if (is_s3(config.run.dir)) return working_folder(config.run.dir);
   return config.run.dir.empty() ? fs::path("runs") / config.run.name
                                 : fs::path(config.run.dir);
 }
@@ -159,22 +154,10 @@ int64_t batch_of_run(const Config& config) {
 
 RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
     : path_(run_folder_of(config)),
-      place_(is_s3(config.run.dir) ? config.run.dir : ""),
       timeout_s_(config.launch.timeout_s),
       has_command_(!config.run.after_checkpoint.empty()) {
   umask(umask(0) | 007);  // results of patients are not for everybody
-  if (place_.empty()) {
-    if (comm.rank() == 0) prepare(config, resume, [] {});
-  } else {
-    std::function<void(WorkProgress&)> work;
-    if (comm.rank() == 0)
-      work = [&](WorkProgress& progress) {
-        prepare(config, resume, [&] { progress.advance(); });
-      };
-    share_work(comm, {"taking the place of the run", timeout_s_}, work);
-    make_working_folder(path_);  // of this host
-    create(path_ / "log", path_);
-  }
+  if (comm.rank() == 0) prepare(config, resume);
   const std::string from =
       broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
   if (!from.empty()) checkpoint_ = from;
@@ -186,12 +169,9 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
 
 RunFolder::~RunFolder() = default;
 
-void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
+void RunFolder::prepare(const Config& config, Resume resume) {
   const Before before_us(path_);
-  if (place_.empty())
-    create(path_, path_);
-  else
-    make_working_folder(path_);
+  create(path_, path_);
   require_trusted_folder(path_);
   for (const char* inner : {"log", "checkpoints"})
     require_trusted_folder(path_ / inner);
@@ -202,19 +182,11 @@ void RunFolder::prepare(const Config& config, Resume resume, const Tick& tick) {
   lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);
   remove_left_partials(path_);
   forget_waiting_run(path_);
-  // Before the object store is asked, which may refuse.
-  if (!fs::exists(path_ / "config.yaml"))
-    unclaimed_ = std::make_unique<Unclaimed>(path_, before_us);
-  if (!place_.empty())
-    mirror_ = std::make_unique<RunMirror>(
-        s3_store(s3_options(config.data.s3), process_environment()),
-        RunMirror::Place{place_, path_, resume != Resume::kNo}, tick);
   const bool used = fs::exists(path_ / "config.yaml");
-  if (used && unclaimed_) unclaimed_->claim();  // it was fetched
+  if (!used) unclaimed_ = std::make_unique<Unclaimed>(path_, before_us);
   if (used && resume == Resume::kNo) refuse_used_folder(path_);
   store_ = std::make_unique<CheckpointStore>(
       path_ / "checkpoints", static_cast<int>(config.checkpoint.keep));
-  if (mirror_) store_->on_change([this] { mirror_->checkpoints_changed(); });
   if (has_command_)
     after_checkpoint_ =
         std::make_unique<AfterCheckpoint>(config.run.after_checkpoint, path_);
@@ -266,20 +238,6 @@ void refuse_another_config(const Config& before, const Config& now,
 void RunFolder::claim(const Config& config) const {
   write_atomically(path_ / "config.yaml", config_yaml(config));
   if (unclaimed_) unclaimed_->claim();
-  if (mirror_) mirror_->begin();
-}
-
-void RunFolder::finish(Communicator& comm, bool complete) {
-  if (place_.empty()) return;
-  std::function<void(WorkProgress&)> work;
-  if (mirror_)
-    work = [&](WorkProgress& progress) {
-      log_info("sending what is left of the run to " + place_);
-      mirror_->finish([&] { progress.advance(); });
-    };
-  share_work(comm, {"sending the run to " + place_, timeout_s_}, work);
-  std::error_code ignored;
-  if (complete && mirror_) fs::remove_all(path_, ignored);
 }
 
 void RunFolder::checkpoint_written() {

@@ -107,27 +107,16 @@ class S3Store final : public ObjectStore {
     return r.status == 206 || r.status == 416 || r.status == 200;
   }
 
-  bool put(const std::string& path, std::string_view content,
-           const PutCondition& condition,
-           const std::stop_token& stop) override {
-    S3Call call = put_call(path, std::as_bytes(std::span(content)), stop);
-    if (condition.only_new) call.headers["if-none-match"] = "*";
-    if (!condition.replaces.empty())
-      call.headers["if-match"] = condition.replaces;
+  void put(const std::string& path, std::string_view content) override {
     std::vector<std::byte> body;
-    const HttpResponse r = client_.send(call, body);
-    const bool has_condition =
-        condition.only_new || !condition.replaces.empty();
-    // 409: another writer of the same moment. 501: no conditions here.
-    if (has_condition && (r.status == 412 || r.status == 409)) return false;
-    if (has_condition && r.status == 501) return put(path, content, {}, stop);
+    const HttpResponse r =
+        client_.send(put_call(path, std::as_bytes(std::span(content))), body);
     if (r.status != 200) client_.refuse(path, r, body);
-    return true;
   }
 
-  void put_file(const std::string& path, const std::filesystem::path& file,
-                const std::stop_token& stop) override {
-    upload_file(client_, path, file, part_bytes_, stop);
+  void put_file(const std::string& path,
+                const std::filesystem::path& file) override {
+    upload_file(client_, path, file, part_bytes_);
   }
 
   void remove(const std::string& path) override {
@@ -136,18 +125,6 @@ class S3Store final : public ObjectStore {
         client_.send({.method = "DELETE", .path = path}, body);
     if (r.status != 204 && r.status != 200 && r.status != 404)
       client_.refuse(path, r, body);
-  }
-
-  void abort_uploads(const std::string& prefix, const IsOurs& ours) override {
-    abort_uploads_below(client_, prefix, ours);
-  }
-
-  Versioned read_versioned(const std::string& path) override {
-    std::vector<std::byte> body;
-    const HttpResponse r = client_.send({.path = path}, body);
-    if (r.status == 404) return {};
-    require(path, r, body, 200);
-    return {r.etag, {reinterpret_cast<const char*>(body.data()), body.size()}};
   }
 
  private:

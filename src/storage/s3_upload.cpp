@@ -100,8 +100,7 @@ std::string length_of(S3Client& client, const std::string& path) {
 }
 
 void complete(S3Client& client, const std::string& path, const std::string& id,
-              const std::vector<std::string>& etags, uint64_t size,
-              const std::stop_token& stop) {
+              const std::vector<std::string>& etags, uint64_t size) {
   std::string list = "<CompleteMultipartUpload>";
   for (size_t i = 0; i < etags.size(); ++i)
     list += "<Part><PartNumber>" + std::to_string(i + 1) +
@@ -111,8 +110,7 @@ void complete(S3Client& client, const std::string& path, const std::string& id,
               .path = path,
               .query = {{"uploadId", id}},
               .headers = {{"content-type", "application/xml"}},
-              .body = std::as_bytes(std::span(list.data(), list.size())),
-              .stop = stop};
+              .body = std::as_bytes(std::span(list.data(), list.size()))};
   // S3 may say 200 first and what went wrong afterwards.
   call.damage = [](const HttpResponse& r, std::span<const std::byte> body) {
     const std::string text(reinterpret_cast<const char*>(body.data()),
@@ -134,13 +132,11 @@ void complete(S3Client& client, const std::string& path, const std::string& id,
 
 }  // namespace
 
-S3Call put_call(const std::string& path, std::span<const std::byte> bytes,
-                const std::stop_token& stop) {
+S3Call put_call(const std::string& path, std::span<const std::byte> bytes) {
   S3Call call{.method = "PUT",
               .path = path,
               .headers = {{"content-type", "application/octet-stream"}},
-              .body = bytes,
-              .stop = stop};
+              .body = bytes};
   call.damage = [bytes](const HttpResponse& r, std::span<const std::byte>) {
     const std::string etag = without_quotes(r.etag), own = md5_hex(bytes);
     const bool differs =
@@ -152,36 +148,32 @@ S3Call put_call(const std::string& path, std::span<const std::byte> bytes,
 }
 
 void upload_file(S3Client& client, const std::string& path,
-                 const std::filesystem::path& file, uint64_t part_bytes,
-                 const std::stop_token& stop) {
+                 const std::filesystem::path& file, uint64_t part_bytes) {
   const UploadedFile source(file);
   const uint64_t size = source.size();
   Bytes body;
   if (size <= part_bytes) {
     const Bytes bytes = source.read(0, size);
-    const HttpResponse r = client.send(put_call(path, bytes, stop), body);
+    const HttpResponse r = client.send(put_call(path, bytes), body);
     if (r.status != 200) client.refuse(path, r, body);
     return;
   }
   const uint64_t part = std::max(part_bytes, size / kMostParts + 1);
-  const std::string id = one_value(client,
-                                   {.method = "POST",
-                                    .path = path,
-                                    .query = {{"uploads", ""}},
-                                    .stop = stop},
-                                   "UploadId");
+  const std::string id = one_value(
+      client, {.method = "POST", .path = path, .query = {{"uploads", ""}}},
+      "UploadId");
   try {
     std::vector<std::string> etags;
     for (uint64_t at = 0; at < size; at += part) {
       const Bytes bytes = source.read(at, std::min(part, size - at));
-      S3Call call = put_call(path, bytes, stop);
+      S3Call call = put_call(path, bytes);
       call.query = {{"partNumber", std::to_string(etags.size() + 1)},
                     {"uploadId", id}};
       const HttpResponse r = client.send(call, body);
       if (r.status != 200) client.refuse(path, r, body);
       etags.push_back(r.etag);
     }
-    complete(client, path, id, etags, size, stop);
+    complete(client, path, id, etags, size);
   } catch (const Error&) {
     try {
       abort(client, path, id);
@@ -189,24 +181,6 @@ void upload_file(S3Client& client, const std::string& path,
     }
     throw;
   }
-}
-
-void abort_uploads_below(S3Client& client, const std::string& prefix,
-                         const ObjectStore::IsOurs& ours) {
-  const S3Address where = address_of(prefix);
-  const std::string bucket = "s3://" + where.bucket, below = where.key + "/";
-  Bytes body;
-  const HttpResponse r =
-      client.send({.path = bucket,
-                   .query = {{"uploads", ""}, {"prefix", below}},
-                   .max_bytes = uint64_t{64} << 20},
-                  body);
-  if (r.status != 200) return;  // not every server lists them
-  const std::string text = text_of(body);
-  const auto keys = xml_values(text, "Key"), ids = xml_values(text, "UploadId");
-  for (size_t i = 0; i < keys.size() && i < ids.size(); ++i)
-    if (keys[i].starts_with(below) && ours(keys[i].substr(below.size())))
-      abort(client, bucket + "/" + keys[i], ids[i]);
 }
 
 }  // namespace chexnet

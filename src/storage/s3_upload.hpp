@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <span>
-#include <stop_token>
 #include <string>
 
 #include "s3_client.hpp"
@@ -12,15 +11,10 @@ namespace chexnet {
 
 // A PUT whose answer must not contradict the bytes: an ETag that is an MD5, but
 // of something else, is asked for again.
-S3Call put_call(const std::string& path, std::span<const std::byte> bytes,
-                const std::stop_token& stop);
+S3Call put_call(const std::string& path, std::span<const std::byte> bytes);
 
 // As ObjectStore::put_file(), in parts of `part_bytes` or larger ones.
 void upload_file(S3Client& client, const std::string& path,
-                 const std::filesystem::path& file, uint64_t part_bytes,
-                 const std::stop_token& stop);
-// As ObjectStore::abort_uploads().
-void abort_uploads_below(S3Client& client, const std::string& prefix,
-                         const ObjectStore::IsOurs& ours);
+                 const std::filesystem::path& file, uint64_t part_bytes);
 
 }  // namespace chexnet

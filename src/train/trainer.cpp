@@ -23,7 +23,6 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/process_usage.hpp"
-#include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/data/split_table.hpp"
@@ -363,12 +362,10 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
                            request.resume_command, device.gpu.name});
   StopRequest stop(config, folder, comm->rank() == 0);
   const auto dataset = load_data(config, folder, *comm, stop);
-  if (!dataset) {
-    folder.finish(*comm, false);
+  if (!dataset)
     return {.code = stop.stopped_before_training(),
             .run_folder = {},
             .results = {}};
-  }
   require_training_images(dataset->splits);
   const TrainState state = start_state(config, folder, *dataset, *comm);
   check_inputs(config, *dataset, *comm);
@@ -381,9 +378,7 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   TrainOutcome outcome =
       train_on({config, *comm, device, *dataset, network, weights}, folder,
                stop, profiler, state, request.resume_command);
-  folder.finish(*comm, outcome.code == ExitCode::kDone);
-  outcome.run_folder =
-      is_s3(config.run.dir) ? config.run.dir : folder.path().string();
+  outcome.run_folder = folder.path().string();
   if (outcome.train_s <= 0) return outcome;  // the same on all ranks
   folder.finish_commands(
       *comm, [&stop](double waited_s) { return stop.may_wait(waited_s); });

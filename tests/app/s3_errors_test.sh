@@ -20,10 +20,6 @@ AWS_ACCESS_KEY_ID=nobody refused 8 "HTTP 403 InvalidAccessKeyId" "${P[@]}" "${at
 AWS_REGION=us-east-1 refused 8 "set data.s3.region to eu-test-1" "${P[@]}" "${at[@]}"
 AWS_ACCESS_KEY_ID='' refused 8 "The request went unsigned: no credentials found (looked at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and profile 'default' of $scratch/home/.aws/credentials)" "${P[@]}" "${at[@]}"
 refused 8 "HTTP 404 NoSuchBucket" "${P[@]}" --set data.images=[s3://nothing/x]
-mkdir "$scratch/disk"
-TMPDIR=$scratch/disk refused 8 "HTTP 404 NoSuchBucket" train "$small" --out s3://nothing/run
-check "a run that was refused leaves nothing here" test -z "$(find "$scratch/disk" -mindepth 2)"
-refused 2 "is no place of a run: runs keep files of their own under the name log" train "$small" --out s3://xrays/run/log
 refused 2 "is no name of a bucket" "${P[@]}" --set data.images=["s3://evil.example#/x"]
 refused 3 "the listing never ends: it begins again and again" "${P[@]}" --set data.images=[s3://loop/x]
 refused 3 "the listing never ends: 101 pages without an object" "${P[@]}" --set data.images=[s3://empty/x]

@@ -104,7 +104,7 @@ refused 3 "is also in" evaluate "$scratch/handed_on.safetensors" --manifest "$sc
 printf 'Path,Sex,Age,Frontal/Lateral,AP/PA,Edema\npatients/patient_data/x.jpg,F,5,Frontal,AP,1\n' >"$scratch/chexpert.csv"
 refused 3 "chexpert.csv:2: no folder 'patient<number>'" evaluate "$scratch/handed_on.safetensors" --manifest "$scratch/chexpert.csv" --images "$scratch/other" --format chexpert
 
-# Of object stores only S3's are known, and weights must be in a file system.
+# Of object stores only S3's are known; weights and runs must be in a file system.
 refused 2 "is in an object store" train "$small" --out gs://bucket/run
 refused 2 "is in an object store" train "$small" --set run.dir=gs://bucket/run
 refused 2 "is in an object store" train "$small" --set data.test_list=gs://bucket/test.txt
@@ -112,8 +112,13 @@ refused 2 "is in an object store" train "$small" --set model.weights=s3://bucket
 refused 2 "is in an object store" pack "$small" --out gs://bucket/set.pack
 refused 2 "is in an object store" evaluate "$scratch/run" --manifest gs://bucket/t.csv
 refused 2 "is in an object store" evaluate "$scratch/run" --out gs://bucket/p.csv
-refused 2 "are two places" train "$small" --out s3://bucket/a --resume s3://bucket/b
-refused 2 "is no place of a run" train "$small" --out s3://bucket/..
-refused 2 "is in an object store, and a job's script" submit --scheduler slurm "$small" --set run.dir=s3://bucket/run --dry-run
+elsewhere="a run works in a file system. Hint: a folder, and run.after_checkpoint: COMMAND"
+refused 2 "$elsewhere" train "$small" --out s3://bucket/run
+refused 2 "$elsewhere" train "$small" --set run.dir=s3://bucket/run
+refused 2 "$elsewhere" submit --scheduler slurm "$small" --out s3://bucket/run --dry-run
+refused 2 "must be in a file system" status s3://bucket/run
+refused 2 "must be in a file system" report s3://bucket/run
+refused 2 "runs and checkpoints are read from a file system" evaluate s3://bucket/run
+refused 2 "only a pack is written there" pack "$small" --out s3://bucket/records --format tfrecord
 
 finish

@@ -172,8 +172,8 @@ TEST_CASE("a config that travels with a model names no places") {
 }
 
 TEST_CASE(
-    "images, tables, lists and the run may be on s3://, and in no other "
-    "store") {
+    "images, tables and lists may be on s3://, and in no other store; a run "
+    "may not") {
   CHECK(object_store_problem("s3://bucket/x").find("file system") !=
         std::string::npos);
   CHECK(object_store_problem("/data/odd://name").empty());
@@ -182,11 +182,14 @@ TEST_CASE(
   CHECK(config.data.images == Strings{"s3://bucket/x"});
   for (const std::string key :
        {"data.manifest.path", "data.train_list", "data.val_list",
-        "data.test_list", "data.exclude", "data.finding_names", "run.dir"}) {
+        "data.test_list", "data.exclude", "data.finding_names"}) {
     INFO(key);
     CHECK_NOTHROW(load_config({}, {key + "=s3://bucket/x"}));
     CHECK_THROWS_AS(load_config({}, {key + "=gs://bucket/x"}), ConfigError);
   }
+  CHECK(error_of<ConfigError>([] {
+          load_config({}, {"run.dir=s3://bucket/x"});
+        }).find("run.after_checkpoint") != std::string::npos);
   CHECK(other_store_problem("s3://bucket/x").empty());
   CHECK(other_store_problem("/data/odd://name").empty());
 }

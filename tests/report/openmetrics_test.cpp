@@ -49,10 +49,6 @@ TEST_CASE("a gauge stands once, with a line for each run") {
   CHECK(text.ends_with("# EOF\n"));
 }
 
-TEST_CASE("the folder of a run in an object store is its place") {
-  CHECK(folder_label("s3://b/runs/one") == "s3://b/runs/one");
-}
-
 TEST_CASE("labels are escaped, and are UTF-8 whatever a folder is called") {
   RunSummary run;
   run.name = "a\"b\\c\nd\xff";

@@ -40,13 +40,11 @@ RunConfig asks_for(const fs::path& node) {
   return run;
 }
 
-// A run folder that asks for a file in `folder`/node. `place`: its run.dir.
-fs::path make_followed_run(const ScratchFolder& folder,
-                           const std::string& place = "") {
+// A run folder that asks for a file in `folder`/node.
+fs::path make_followed_run(const ScratchFolder& folder) {
   Config config;
   config.train.batch = 8;
   config.run = asks_for(folder / "node");
-  config.run.dir = place;
   fs::create_directory(folder / "node");
   folder.write("r/config.yaml", config_yaml(config));
   return folder / "r";
@@ -172,35 +170,6 @@ TEST_CASE("files of runs whose folders are gone are removed, and no others") {
   show(run);
   CHECK(pages_in(node).size() == 5);
   CHECK(fs::exists(node / "other.prom"));
-}
-
-TEST_CASE("the file of a run in an object store is named after its place") {
-  const ScratchFolder folder;
-  const fs::path node = folder / "node";
-  const auto run = make_followed_run(folder, "s3://b/runs/live");
-  const std::string labels = "{run=\"live\",folder=\"s3://b/runs/live\"} ";
-  RunConfig config = asks_for(node);
-  config.dir = "s3://b/runs/live";
-  folder.write("r/checkpoints/step-00000010/state.json", "{}");
-  fs::create_directory_symlink("step-00000010", run / "checkpoints/last");
-  {
-    MetricsLog log(run, {});
-    log.show_in(std::make_unique<PrometheusFile>(config, run));
-    log.write("start", 0, {});
-  }
-  const auto pages = pages_in(node);
-  REQUIRE(pages.size() == 1);
-  CHECK(pages.front().filename().string().starts_with("chexnet_train_live_"));
-  CHECK(file_holds(only_page(node), "chexnet_train_step" + labels + "0\n"));
-  CHECK(file_holds(only_page(node), "checkpoint_timestamp_seconds" + labels));
-
-  write_error_event(run, 3, "the data are gone");  // by config.yaml, once more
-  CHECK(file_holds(only_page(node), "exit_code" + labels + "3\n"));
-
-  // Complete, it leaves no folder here, and is there all the same.
-  fs::remove_all(run);
-  { const PrometheusFile other(asks_for(node), folder / "other"); }
-  CHECK(pages_in(node) == pages);
 }
 
 TEST_CASE("no event and no config ends a run by its file") {

@@ -31,9 +31,10 @@ CLI::Option* add_ranks_option(CLI::App& command, int& ranks);
 CLI::Option* add_seed_option(CLI::App& command, const std::string& name,
                              uint64_t& seed, const std::string& what);
 
-// For options that name a place to read from or to write to: no s3://, or no
-// object store but s3://.
+// For options that name a place to read from or to write to: no s3://, the same
+// for a run folder, or no object store but s3://.
 CLI::Validator in_file_system();
+CLI::Validator of_a_run();
 CLI::Validator in_known_store();
 // All that can be found wrong in a config before any rank exists: ConfigError.
 void check_run(const Config& config);

@@ -21,8 +21,6 @@ class CheckpointStore {
  public:
   // `keep` newest checkpoints stay, and the one that `best` points to.
   CheckpointStore(std::filesystem::path folder, int keep);
-  // Called at the end of all that changes a checkpoint or a link.
-  void on_change(std::function<void()> tell) { changed_ = std::move(tell); }
 
   // `write_files` puts its files into the folder it is given. `state` is a JSON
   // object; "files" is added to it. Moves the link `last`. Of a valid
@@ -56,18 +54,12 @@ class CheckpointStore {
                              const std::string& only = "");
   static std::string read_state(
       const std::filesystem::path& checkpoint);  // the JSON text
-  // The state.json under which files may be those of `before` or of `after`,
-  // both of the same step: while one set replaces the other. Empty where
-  // `before` says of a file that it may be one of two.
-  static std::string state_between(const std::string& before,
-                                   const std::string& after);
 
  private:
   void point(const char* link, const std::string& target) const;
   void remove_old() const;
   std::filesystem::path folder_;
   int keep_;
-  std::function<void()> changed_ = [] {};
 };
 
 // A model file from what a user names: the file itself, or the

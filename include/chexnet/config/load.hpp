@@ -43,6 +43,8 @@ Config without_places(Config config);
 // Empty, or why a path that must be in a file system cannot be used: it is in
 // an object store.
 std::string object_store_problem(const std::string& path);
+// The same for a run folder.
+std::string run_folder_problem(const std::string& path);
 // The same for one that may be s3://bucket/key: it is in another store.
 std::string other_store_problem(const std::string& path);
 

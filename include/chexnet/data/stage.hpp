@@ -28,7 +28,4 @@ struct StageOptions {
 ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
                   Communicator& comm);
 
-// The first of $SLURM_TMPDIR, $TMPDIR and /tmp that is on a disk of this node.
-std::string node_folder();
-
 }  // namespace chexnet

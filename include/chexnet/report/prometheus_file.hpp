@@ -15,9 +15,9 @@ namespace chexnet {
 // 0 only.
 class PrometheusFile {
  public:
-  // Named after run.dir where that is in an object store, else after
-  // `run_folder`. ConfigError where no file can be made in run.prometheus.
-  // Removes files of this user's runs there whose folders are gone.
+  // Named after `run_folder`. ConfigError where no file can be made in
+  // run.prometheus. Removes files of this user's runs there whose folders are
+  // gone.
   PrometheusFile(const RunConfig& run, std::filesystem::path run_folder);
   // An event that metrics.jsonl holds already. Of events that come often some
   // are left for the next one to show. Whatever keeps the file from being
@@ -26,7 +26,7 @@ class PrometheusFile {
 
  private:
   void show(const nlohmann::json& event);
-  std::filesystem::path run_folder_, place_, path_;
+  std::filesystem::path run_folder_, path_;
   std::optional<RunSummary> run_;  // from the first event on
   double written_s_ = 0;           // now_s() of the last write
   bool warned_ = false;

@@ -17,7 +17,6 @@
 namespace chexnet {
 
 class AfterCheckpoint;
-class RunMirror;
 
 enum class Resume {
   kNo,
@@ -25,8 +24,7 @@ enum class Resume {
   kAuto
 };  // kAuto starts afresh where there is no checkpoint
 
-// Where the run works: run.dir, or the working folder (remote_run.hpp) of a
-// place in an object store.
+// run.dir; where that is empty, runs/<run.name>.
 std::filesystem::path run_folder_of(const Config& config);
 
 // train.batch; where it is left to the run (auto), what the run in the folder
@@ -48,7 +46,7 @@ class RunFolder {
   // broken ones only (CheckpointError), a config that may not change
   // (ConfigError with the differences), a folder of another user that everybody
   // may write, or `log` or `checkpoints` that are another user's link
-  // (CheckpointError). For a place in an object store also those of RunMirror.
+  // (CheckpointError).
   RunFolder(const Config& config, Resume resume, Communicator& comm);
   ~RunFolder();
 
@@ -56,10 +54,6 @@ class RunFolder {
   // run. A start that failed before takes away what it made: nothing refuses
   // the next one.
   void claim(const Config& config) const;
-  // The end of a run that went well, or was asked to stop: all of it is in the
-  // object store, if run.dir is there. The working folder of one that is
-  // `complete` goes away. Collective. CheckpointError.
-  void finish(Communicator& comm, bool complete);
   // Rank 0: the store holds a checkpoint of this run.
   void checkpoint_written();
   // The end of a run that went well, or was asked to stop: waits for
@@ -91,17 +85,14 @@ class RunFolder {
   struct Before;
   class Unclaimed;
 
-  void prepare(const Config& config, Resume resume,
-               const std::function<void()>& tick);
+  void prepare(const Config& config, Resume resume);
   std::filesystem::path path_;
   std::optional<std::filesystem::path> checkpoint_;
   int64_t batch_ = 0;
   bool has_seen_data_ = false;
-  std::string place_;  // in an object store; else empty
   double timeout_s_ = 0;
   std::unique_ptr<RunLock> lock_;
   std::unique_ptr<Unclaimed> unclaimed_;  // goes before the lock
-  std::unique_ptr<RunMirror> mirror_;     // goes before both
   std::unique_ptr<CheckpointStore> store_;
   bool has_command_ = false;
   std::unique_ptr<AfterCheckpoint> after_checkpoint_;  // rank 0

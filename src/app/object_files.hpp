@@ -1,7 +1,7 @@
-// What a command reads from and writes to s3://, as files of this machine
-// meanwhile: models and runs are fetched before the work, results are sent
-// after it. The process that starts ranks does both; they find the same files
-// through a variable of the environment.
+// What commands read from and write to s3:// besides data, as files of this
+// machine meanwhile: a model file is fetched before the work, results of one
+// file are sent after it. The process that starts ranks does both; they find
+// the same files through a variable of the environment.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,6 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/core/temporary_folder.hpp"
-#include "chexnet/run/remote_run.hpp"
 #include "chexnet/storage/stores.hpp"
 
 namespace chexnet {
@@ -25,23 +24,22 @@ void refuse_ranks_of_others(const std::string& path);
 // The same where ranks are on several hosts. Collective.
 void refuse_several_hosts(const std::string& path, Communicator& comm);
 
-class RemoteFiles {
+class ObjectFiles {
  public:
   // `set`: of the command line; those of data.s3 count here.
-  explicit RemoteFiles(const std::vector<std::string>& set);
-  ~RemoteFiles();
-  RemoteFiles(const RemoteFiles&) = delete;
-  RemoteFiles& operator=(const RemoteFiles&) = delete;
+  explicit ObjectFiles(const std::vector<std::string>& set);
+  ~ObjectFiles();
+  ObjectFiles(const ObjectFiles&) = delete;
+  ObjectFiles& operator=(const ObjectFiles&) = delete;
 
   const S3Config& s3() const { return s3_; }
   // What is to be written in place of `path`: itself, unless it is on s3://.
   // Before the work: AbsentError where nothing may be written there, and
   // ConfigError where an object is that does not begin with `head`.
   std::string output_file(const std::string& path, const std::string& head);
-  // The same; ConfigError where there is anything already.
-  std::string output_folder(const std::string& path);
-  // What is to be read in place of a run, a checkpoint or a model file.
-  std::string input(const std::string& path, FetchedFiles files);
+  // What is to be read in place of a model file. ConfigError for anything else
+  // on s3://.
+  std::string model(const std::string& path);
   // The end of a command that returned `code`: sends what there is to send
   // where that is 0, and returns it. CheckpointError names the local file,
   // which is kept, where that failed.
@@ -54,7 +52,6 @@ class RemoteFiles {
   };
   std::filesystem::path stand_in(const std::string& path);
   void require_writable(const std::string& path);
-  void send(const Output& output);
   S3Config s3_;
   Stores stores_;
   bool is_owner_ = true;  // not a rank that our parent started

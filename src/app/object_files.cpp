@@ -1,6 +1,5 @@
-#include "remote_files.hpp"
+#include "object_files.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 
@@ -18,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Names the folder of stand-ins for the ranks of this process.
-constexpr const char* kVariable = "CHEXNET_REMOTE_FILES";
+constexpr const char* kVariable = "CHEXNET_OBJECT_FILES";
 
 S3Config s3_of(const std::vector<std::string>& set) {
   std::vector<std::string> own;
@@ -51,7 +50,7 @@ void refuse_several_hosts(const std::string& path, Communicator& comm) {
   comm.barrier();  // rank 0 ends all
 }
 
-RemoteFiles::RemoteFiles(const std::vector<std::string>& set)
+ObjectFiles::ObjectFiles(const std::vector<std::string>& set)
     : s3_(s3_of(set)), stores_(s3_options(s3_)) {
   if (const char* folder = std::getenv(kVariable); folder != nullptr) {
     is_owner_ = false;
@@ -59,11 +58,11 @@ RemoteFiles::RemoteFiles(const std::vector<std::string>& set)
   }
 }
 
-RemoteFiles::~RemoteFiles() {
+ObjectFiles::~ObjectFiles() {
   if (own_folder_) unsetenv(kVariable);
 }
 
-fs::path RemoteFiles::stand_in(const std::string& path) {
+fs::path ObjectFiles::stand_in(const std::string& path) {
   if (folder_.empty()) {
     own_folder_ = std::make_unique<TemporaryFolder>("s3", "chexnet-s3");
     folder_ = own_folder_->path();
@@ -79,13 +78,13 @@ fs::path RemoteFiles::stand_in(const std::string& path) {
 }
 
 // A key without the right to write is told before the work, not behind it.
-void RemoteFiles::require_writable(const std::string& path) {
+void ObjectFiles::require_writable(const std::string& path) {
   const std::string probe = path + ".chexnet-probe";
   stores_.objects().put(probe, "");
   stores_.objects().remove(probe);
 }
 
-std::string RemoteFiles::output_file(const std::string& path,
+std::string ObjectFiles::output_file(const std::string& path,
                                      const std::string& head) {
   if (!is_s3(path)) return path;
   const fs::path local = stand_in(path);
@@ -109,67 +108,30 @@ std::string RemoteFiles::output_file(const std::string& path,
   return local.string();
 }
 
-std::string RemoteFiles::output_folder(const std::string& path) {
+std::string ObjectFiles::model(const std::string& path) {
   if (!is_s3(path)) return path;
+  if (!path.ends_with(".safetensors"))
+    throw ConfigError("[s3] " + path +
+                      ": runs and checkpoints are read from a file system. "
+                      "Hint: a model's .safetensors file may be there; else "
+                      "copy the run here first");
   const fs::path local = stand_in(path);
-  fs::create_directories(local);
   if (!is_owner_) return local.string();
-  bool is_empty = false;
-  try {
-    stores_.objects().list(path);
-  } catch (const AbsentError&) {
-    is_empty = true;
-  }
-  if (!is_empty)
-    throw ConfigError("[output] " + path +
-                      ": objects are there already. Hint: give the output "
-                      "another name, or remove them");
-  require_writable(path + "/x");
-  outputs_.push_back({path, local});
+  log_info("fetching " + path);
+  std::vector<std::byte> bytes;
+  stores_.objects().read_whole(path, bytes);
+  write_atomically(local,
+                   {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   return local.string();
 }
 
-std::string RemoteFiles::input(const std::string& path, FetchedFiles files) {
-  if (!is_s3(path)) return path;
-  std::string place = path;
-  while (place.ends_with('/')) place.pop_back();
-  const fs::path local = stand_in(place);
-  if (!is_owner_) return local.string();
-  log_info("fetching " + place);
-  if (place.ends_with(".safetensors")) {
-    std::vector<std::byte> bytes;
-    stores_.objects().read_whole(place, bytes);
-    write_atomically(
-        local, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  } else {
-    fs::create_directories(local);
-    fetch_run(stores_.objects(), place, local, files, [] {});
-  }
-  return local.string();
-}
-
-void RemoteFiles::send(const Output& output) {
-  if (!fs::is_directory(output.from)) {
-    stores_.objects().put_file(output.to, output.from);
-    log_info("written to " + output.to);
-    return;
-  }
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(output.from))
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  std::ranges::sort(files);
-  for (const auto& file : files)
-    stores_.objects().put_file(
-        output.to + "/" + fs::relative(file, output.from).string(), file);
-  log_info(std::to_string(files.size()) + " files written to " + output.to);
-}
-
-int RemoteFiles::finish(int code) {
+int ObjectFiles::finish(int code) {
   if (code != 0) return code;
   for (const auto& output : outputs_) {
     if (!fs::exists(output.from)) continue;
     try {
-      send(output);
+      stores_.objects().put_file(output.to, output.from);
+      log_info("written to " + output.to);
     } catch (const std::exception& e) {
       const fs::path name = fs::relative(output.from, own_folder_->path());
       throw CheckpointError(

@@ -59,7 +59,7 @@ std::vector<std::string> resume_conflicts(const Config& before,
     Config scratch;
     const bool decided = is == "auto" && !std::holds_alternative<AutoInteger>(
                                              option.field(scratch));
-    if (was != is && !option.may_change_on_resume && !decided)
+    if (was != is && option.effect == Effect::kAnotherRun && !decided)
       lines.push_back(option.key + ": " + was + " -> " + is);
   }
   return lines;

@@ -40,6 +40,11 @@ std::string in_cell(std::string text) {
   return text;
 }
 
+std::string mark_of(Effect effect) {
+  if (effect == Effect::kNone) return "†";
+  return effect == Effect::kOtherResults ? "*" : "";
+}
+
 constexpr const char* kIntroduction =
     "# Config keys\n\n"
     "Printed by `chexnet-train config --markdown`; a test keeps this page "
@@ -50,17 +55,18 @@ constexpr const char* kIntroduction =
     "site.yaml exp.yaml`), and\n"
     "`--set key=value` overrides all. Paths may use `~` and `${VAR}` or "
     "`${VAR:-default}`; a\n"
-    "relative path is relative to the working folder. A key marked with * may "
-    "differ when a run "
-    "is\n"
-    "resumed.\n\n";
+    "relative path is relative to the working folder. A resume may change a "
+    "key "
+    "marked with *, and\n"
+    "one marked with † too, on which no result depends but for rounding: runs "
+    "that differ in such\n"
+    "keys alone are of one setting ([report.md](report.md)).\n\n";
 
 std::string markdown_table(const std::vector<ConfigOption>& options) {
   std::string text = "| key | type | default | meaning |\n|---|---|---|---|\n";
   const Config defaults;
   for (const auto& option : options)
-    text += "| `" + option.key + "`" +
-            (option.may_change_on_resume ? "*" : "") + " | " +
+    text += "| `" + option.key + "`" + mark_of(option.effect) + " | " +
             option_type(option) + " | `" + option_text(option, defaults) +
             "` | " + in_cell(meaning_of(option)) + " |\n";
   return text;

@@ -20,7 +20,7 @@ std::vector<ConfigOption> manifest_options() {
               "[train.csv, valid.csv]. Findings are aligned by name; what a "
               "table lacks is not labeled there",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
           .tier = Tier::kCommon,
       },
       {
@@ -60,7 +60,7 @@ std::vector<ConfigOption> manifest_options() {
                   "folders, tar or tar.gz archives, TFRecord shards, packs, or "
                   "s3://bucket/prefix of any of them",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
           .tier = Tier::kCommon,
       },
   };
@@ -77,7 +77,7 @@ std::vector<ConfigOption> split_options() {
                   "cut by "
                   "patient into train and val when data.val_list is empty",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
           .tier = Tier::kCommon,
       },
       {
@@ -85,14 +85,14 @@ std::vector<ConfigOption> split_options() {
           .help = "file with the names of the validation images; empty = "
                   "data.val_fraction of the training patients",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(data.test_list),
           .help = "file with the names of the test images; empty = "
                   "data.test_fraction of the patients",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
           .tier = Tier::kCommon,
       },
       {
@@ -160,7 +160,7 @@ std::vector<ConfigOption> choice_options() {
           .help = "file with images or patients that take no part anywhere "
                   "(withdrawn.txt), one per line",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
   };
 }
@@ -182,7 +182,7 @@ std::vector<ConfigOption> label_options() {
               "tables are called here, e.g. Lung Lesion,Mass; several names "
               "may be of one finding",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(data.blank),

@@ -11,7 +11,7 @@ std::vector<ConfigOption> scoring_options() {
           MEMBER(eval.batch),
           .help = "images per forward pass; the last pass is padded",
           .limits = {{1, 1e5}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(eval.every_epochs),
@@ -19,7 +19,7 @@ std::vector<ConfigOption> scoring_options() {
               "epochs between two evaluations of the validation split, each "
               "after a checkpoint; 0 = only at the end",
           .limits = {{0, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(eval.crops),
@@ -27,29 +27,29 @@ std::vector<ConfigOption> scoring_options() {
               "parts of a picture whose probabilities are averaged: 1 = the "
               "center crop, 2 = with its mirror image, 10 = with those of the "
               "four corners too (as many times the work)",
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(eval.splits),
           .help = "splits scored at the end of training",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
           .tier = Tier::kCommon,
       },
       {
           MEMBER(eval.findings),
           .help = "findings to score; empty = all that the network knows",
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(eval.blank),
           .help = "what a blank label counts as in scoring: ignore, zero or "
                   "one; auto: as data.blank",
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(eval.uncertain),
           .help = "what an uncertain label (-1) counts as in scoring",
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(eval.sensitivity),
@@ -58,13 +58,13 @@ std::vector<ConfigOption> scoring_options() {
               "Youden's, a threshold of at least this sensitivity for every "
               "finding and keeps it in the checkpoint",
           .limits = {{0, 1}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(eval.specificity),
           .help = "the same of at least this specificity",
           .limits = {{0, 1}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(eval.examples),
@@ -72,7 +72,7 @@ std::vector<ConfigOption> scoring_options() {
               "pictures with heat maps for the report: hits, misses and false "
               "alarms of the test split, kept in the run folder; 0 = none",
           .limits = {{0, 48}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
   };
 }
@@ -85,13 +85,13 @@ std::vector<ConfigOption> checkpoint_options() {
           .help = "steps between two checkpoints besides those at the ends of "
                   "epochs; 0 = none",
           .limits = {{0, kNoMaximum}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(checkpoint.keep),
           .help = "newest checkpoints that are kept, besides the best one",
           .limits = {{1, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(checkpoint.best),

@@ -106,7 +106,7 @@ std::vector<ConfigOption> loading_options() {
                   "training thread; auto: one, and one more whenever training "
                   "waits for data, up to the rank's cores",
           .limits = {{0, 256}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
           .tier = Tier::kCommon,
       },
       {
@@ -114,7 +114,7 @@ std::vector<ConfigOption> loading_options() {
           .help = "batches decoded ahead; auto: 3 to 8, as many as training "
                   "uses up while the slowest recent batch was made",
           .limits = {{0, 64}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(data.readers),
@@ -123,7 +123,7 @@ std::vector<ConfigOption> loading_options() {
               "loader threads read for themselves; auto: 32 for s3://, else "
               "0",
           .limits = {{0, 1024}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(data.stage),
@@ -132,7 +132,7 @@ std::vector<ConfigOption> loading_options() {
                   "systems and s3://, to the first of $SLURM_TMPDIR, $TMPDIR "
                   "and /tmp that has room",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(data.pipeline),
@@ -152,13 +152,13 @@ std::vector<ConfigOption> s3_options() {
           MEMBER(data.s3.endpoint),
           .help = "URL of an S3-compatible server (buckets are part of the "
                   "path); empty = AWS_ENDPOINT_URL, else AWS",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(data.s3.region),
           .help = "region that requests are signed for; empty = AWS_REGION, "
                   "else the profile's, else us-east-1",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(data.s3.profile),
@@ -166,27 +166,27 @@ std::vector<ConfigOption> s3_options() {
               "profile of ~/.aws/credentials; empty = AWS_ACCESS_KEY_ID and "
               "AWS_SECRET_ACCESS_KEY, else AWS_PROFILE, else default; "
               "secret keys never appear in a config",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(data.s3.instance_metadata),
           .help = "ask the cloud machine's metadata service for credentials "
                   "when there are no others",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(data.s3.attempts),
           .help = "attempts per request when the failure may pass (5xx, 429, "
                   "reset, cut short, stalled)",
           .limits = {{1, 100}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(data.s3.timeout_s),
           .help = "seconds slower than 1 KiB/s after which a request counts as "
                   "stalled",
           .limits = {{1, 3600}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
   };
 }
@@ -201,7 +201,7 @@ std::vector<ConfigOption> fault_options() {
               "data.images: fail (before anything is trained) or skip (they "
               "leave their split; how many is said at the start, with the "
               "scores and in the report). A split that would lose all fails",
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(data.corrupt),
@@ -213,7 +213,7 @@ std::vector<ConfigOption> fault_options() {
               "a scored split or a pack; skip is 0.01. More, or a step of "
               "nothing else, end the run. One image is always allowed, unless "
               "this is 0",
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(data.retry_s),
@@ -222,7 +222,7 @@ std::vector<ConfigOption> fault_options() {
                   "the run ends with exit code 9. Less than launch.timeout_s. "
                   "For s3:// see data.s3.attempts",
           .limits = {{0, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
   };
 }

@@ -16,7 +16,7 @@ std::vector<ConfigOption> rank_options() {
               "tasks or the host file slots, else 1; --ranks sets "
               "it",
           .limits = {{1, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           AUTO_MEMBER(launch.ranks_per_node),
@@ -24,7 +24,7 @@ std::vector<ConfigOption> rank_options() {
               "ranks to start on each host; auto: one per GPU, or as the host "
               "file's slots say; --ranks-per-node and --gpus set it",
           .limits = {{1, 1e4}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(launch.hostfile),
@@ -32,7 +32,7 @@ std::vector<ConfigOption> rank_options() {
                   "empty = those of the batch job, else "
                   "this host; --hostfile sets it",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           AUTO_MEMBER(launch.threads),
@@ -41,7 +41,7 @@ std::vector<ConfigOption> rank_options() {
               "set (PBS does), else the cores the rank is bound to, divided "
               "among the ranks of a host that share them",
           .limits = {{1, 1024}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(launch.device),
@@ -55,7 +55,7 @@ std::vector<ConfigOption> rank_options() {
               "which share its ABI); auto: that of the launcher (mpirun, srun) "
               "that started the ranks, and without one that of the mpirun in "
               "PATH",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(launch.bind),
@@ -63,7 +63,7 @@ std::vector<ConfigOption> rank_options() {
               "ranks on the wrong cores (far from their GPU, shared, "
               "unbound): fix (each moves itself, its loader threads and its "
               "memory), check (a warning only) or off",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
   };
 }
@@ -77,7 +77,7 @@ std::vector<ConfigOption> link_options() {
               "network for MPI and NCCL: auto, ib[:mlx5_0] (InfiniBand, "
               "RoCE), opa (Omni-Path), tcp[:eth0 or :10.1.0.0/16], ucx (UCX "
               "over whatever there is); variables that are set by hand stay",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(launch.gradient_compression),
@@ -103,14 +103,14 @@ std::vector<ConfigOption> time_options() {
           .help = "longest time a collective may take, or no rank move, "
                   "seconds; then the run ends with exit code 7",
           .limits = {{0.1, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(launch.time_limit),
           .help =
               "time the job may run, e.g. 2:00:00 or 1-12:00:00, counted "
               "from the program's start; empty = what the batch system says",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(launch.stop_margin_s),
@@ -119,7 +119,7 @@ std::vector<ConfigOption> time_options() {
               "job's time is left than this many seconds (and the time of a "
               "checkpoint, or of an evaluation where one is next)",
           .limits = {{0, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(launch.restarts),
@@ -128,7 +128,7 @@ std::vector<ConfigOption> time_options() {
                   "that does not answer; not after errors of config, data or "
                   "checkpoint, nor after two restarts at the same checkpoint",
           .limits = {{0, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(launch.min_hosts),
@@ -138,12 +138,12 @@ std::vector<ConfigOption> time_options() {
               "train.accumulate, while so many hosts are left; the number of "
               "all hosts = none may be missing",
           .limits = {{1, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(launch.mpi_args),
           .help = "further arguments for mpirun when the program starts it",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
   };
 }

@@ -10,12 +10,12 @@ std::vector<ConfigOption> run_table() {
           MEMBER(run.dir),
           .help = "run folder; empty = runs/<run.name>; --out sets it",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(run.name),
           .help = "name of the run, and of its folder below runs/",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
           .tier = Tier::kCommon,
       },
       {
@@ -28,7 +28,7 @@ std::vector<ConfigOption> run_table() {
           MEMBER(run.log_every),
           .help = "steps between two train lines of metrics.jsonl",
           .limits = {{1, kNoMaximum}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(run.prometheus),
@@ -36,14 +36,14 @@ std::vector<ConfigOption> run_table() {
               "folder that Prometheus' node exporter reads: the run keeps a "
               "file of its figures there; empty = none",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(run.after_checkpoint),
           .help = "shell command that runs beside training after each "
                   "checkpoint and at the end, with a view of the run folder as "
                   "$1 (docs/cluster.md); empty = none",
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
   };
 }
@@ -58,7 +58,7 @@ std::vector<ConfigOption> privacy_table() {
               "a pseudonym, an HMAC with the key; auto: plain for the "
               "public layouts nih and chexpert, whose ids are none of "
               "patients, else by pseudonyms",
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(privacy.key),
@@ -66,7 +66,7 @@ std::vector<ConfigOption> privacy_table() {
                   "empty = patients.key in $XDG_CONFIG_HOME/chexnet-train or "
                   "~/.config/chexnet-train",
           .is_path = true,
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
   };
 }

@@ -54,19 +54,19 @@ std::vector<ConfigOption> length_options() {
           MEMBER(train.epochs),
           .help = "passes over the training images",
           .limits = {{0, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
           .tier = Tier::kCommon,
       },
       {
           MEMBER(train.max_steps),
           .help = "stop after this many steps; 0 = no limit",
           .limits = {{0, kNoMaximum}},
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
   };
 }
 
-// The optimizer and its rate. What is not may_change_on_resume here would make
+// The optimizer and its rate. What a resume may not change here would make
 // the rest of a run another run.
 std::vector<ConfigOption> optimizer_options() {
   return {
@@ -167,7 +167,7 @@ std::vector<ConfigOption> step_options() {
           .help =
               "micro-batches per rank and step, whose gradients are added up",
           .limits = {{1, 1e5}},
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(train.precision),
@@ -185,7 +185,7 @@ std::vector<ConfigOption> step_options() {
               "that a repeated or resumed run is equal bit for bit on the same "
               "kind of GPU; false takes the fastest. On CPUs results are "
               "always repeatable",
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
       {
           MEMBER(train.engine),
@@ -269,14 +269,14 @@ std::vector<ConfigOption> failure_options() {
                   "run goes back to its last checkpoint (exit code 5); 0 = "
                   "never",
           .limits = {{0, 1e9}},
-          .may_change_on_resume = true,
+          .effect = Effect::kNone,
       },
       {
           MEMBER(train.early_stop_epochs),
           .help = "stop at an evaluation when checkpoint.best has not improved "
                   "for this many epochs; 0 = off",
           .limits = {{0, 1e6}},
-          .may_change_on_resume = true,
+          .effect = Effect::kOtherResults,
       },
   };
 }

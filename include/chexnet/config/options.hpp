@@ -45,6 +45,13 @@ using FieldRef = std::variant<bool*, int64_t*, double*, std::optional<int64_t>*,
 // kHidden: who names it.
 enum class Tier { kCommon, kRare, kHidden };
 
+// What another value of a key does.
+enum class Effect {
+  kAnotherRun,    // a resume may not change it
+  kOtherResults,  // it may, and from there on what is learned or scored differs
+  kNone,          // it may; at most sums round differently
+};
+
 struct ConfigOption {
   struct Limits {
     double min, max;  // both allowed
@@ -56,7 +63,7 @@ struct ConfigOption {
   Strings choices = {};  // empty = any value of the type
   std::optional<Limits> limits = {};
   bool is_path = false;  // knows ${VAR:-default} and ~
-  bool may_change_on_resume = false;
+  Effect effect = Effect::kAnotherRun;
   Tier tier = Tier::kRare;
 };
 

@@ -90,6 +90,18 @@ std::string data_of(const Json& results) {
          "\n";
 }
 
+// Whoever gets the weights cannot read it off the settings.
+std::string resumes_table(const Json& results) {
+  const Json& changes = member(results, "resume_changes");
+  if (changes.empty()) return "";
+  std::string table = "\n## What resumes changed\n\n" +
+                      head({"from step", "what", "before", "after"});
+  for (const auto& change : changes)
+    table += row({count_text(change, "step"), text(change, "what"),
+                  text(change, "before"), text(change, "after")});
+  return table;
+}
+
 }  // namespace
 
 std::string markdown_table(const Rows& rows) {
@@ -123,7 +135,7 @@ std::string model_card(const std::filesystem::path& folder) {
          "\n## Not to be used for\n\n" +
          bullets(limits_of_use(results, split)) + "\n## Figures\n\n" +
          figures_table(evaluation) + points_table(evaluation) +
-         "\n## Data\n\n" + data_of(results);
+         "\n## Data\n\n" + data_of(results) + resumes_table(results);
 }
 
 }  // namespace chexnet

@@ -96,23 +96,32 @@ std::string recipe_text(Config config) {
   return config_yaml(config);
 }
 
-std::string other_batchnorm_text(const Config& config, int64_t batch,
-                                 const SummationOrder& before,
-                                 const SummationOrder& now) {
-  Config earlier = config;
-  if (before.accumulate > 0) earlier.train.accumulate = before.accumulate;
-  const int64_t was =
-      images_per_batchnorm(earlier, batch, static_cast<int>(before.ranks));
-  const int64_t is =
-      images_per_batchnorm(config, batch, static_cast<int>(now.ranks));
-  if (config.model.freeze_backbone || was == is) return "";
-  return "[resume] on " + std::to_string(now.ranks) +
-         " ranks a BatchNorm normalizes over " + std::to_string(is) +
-         " images, on the run's " + std::to_string(before.ranks) + " it was " +
-         std::to_string(was) +
-         ": from here the run trains differently, not only up to rounding. "
-         "Hint: resume on as many ranks; model.sync_batchnorm=true makes runs "
-         "independent of their number";
+std::optional<BatchNormChange> batchnorm_change(const Config& config,
+                                                int64_t batch,
+                                                const SummationOrder& before,
+                                                const SummationOrder& now) {
+  const auto images_of = [&](const SummationOrder& order) {
+    Config with_order = config;
+    with_order.train.accumulate = order.accumulate;
+    return images_per_batchnorm(with_order, batch,
+                                static_cast<int>(order.ranks));
+  };
+  const BatchNormChange change = {images_of(before), images_of(now)};
+  if (config.model.freeze_backbone || change.before == change.now)
+    return std::nullopt;
+  return change;
+}
+
+std::string resume_effect_text(
+    const std::optional<BatchNormChange>& batchnorm) {
+  if (!batchnorm)
+    return "the run goes on, but sums round differently, so weights will not "
+           "be equal to the last bit";
+  return "a BatchNorm normalizes over " + std::to_string(batchnorm->now) +
+         " images, and did over " + std::to_string(batchnorm->before) +
+         ", so from here the run trains differently, not only up to rounding. "
+         "Hint: resume with the ranks and the train.accumulate that the run "
+         "had; model.sync_batchnorm=true makes runs independent of the ranks";
 }
 
 }  // namespace chexnet

@@ -145,12 +145,9 @@ TrainState TrainState::from_json(const std::string& text,
     s.complete = json.at("complete");
     s.unlogged = unlogged_of(json.at("unlogged"));
     const auto& order = json.at("summation_order");
-    s.order = {count(order.at("ranks")),
-               count(order.at("threads")),
-               order.at("gradient_compression"),
-               order.at("versions"),
-               order.value("bucket_mb", 0.0),
-               order.contains("accumulate") ? count(order["accumulate"]) : 0};
+    s.order = {count(order.at("ranks")),         count(order.at("threads")),
+               order.at("gradient_compression"), order.at("versions"),
+               order.value("bucket_mb", 0.0),    count(order.at("accumulate"))};
     s.looked_at = json.value("looked_at", "");
     s.origin = json.at("origin");
     if (json.contains("changes")) s.changes = changes_of(json["changes"]);

@@ -32,20 +32,18 @@ std::string epochs_text(double epochs) {
   return fixed(epochs, epochs == std::floor(epochs) ? 0 : 2);
 }
 
-// Keys that a resume may change and that decide what is learned, or which
-// checkpoint is the best. What validation is scored on, and how sums are
-// ordered, is compared as such.
-constexpr const char* kDeciding[] = {
-    "train.epochs", "train.max_steps", "train.early_stop_epochs",
-    "train.deterministic", "eval.every_epochs"};
-
+// Data may lie elsewhere now: check_same_data() has seen that they are the
+// same. How sums are ordered, of which train.accumulate is a part, is compared
+// as such.
 void note_changed_keys(TrainState& state, const Config& before,
                        const Config& now) {
-  for (const char* key : kDeciding) {
-    const ConfigOption& option = *find_option(key);
+  for (const auto& option : config_options()) {
+    if (option.effect != Effect::kOtherResults || option.is_path ||
+        option.key == "train.accumulate")
+      continue;
     const std::string was = option_text(option, before);
     const std::string is = option_text(option, now);
-    if (was != is) state.changes.push_back({state.step, key, was, is});
+    if (was != is) state.changes.push_back({state.step, option.key, was, is});
   }
 }
 
@@ -71,9 +69,8 @@ void check_validation(TrainState& state, const std::string& now,
   if (state.validation_sha256 == now) return;
   log_warning(
       "[resume] the validation split is scored otherwise than the run did "
-      "(images, labels, "
-      "eval.findings or checkpoint.best): best checkpoint, plateau and early "
-      "stop start afresh");
+      "(images, labels, eval.findings or eval.crops): best checkpoint, plateau "
+      "and early stop start afresh");
   constexpr size_t kShort = 12;
   state.changes.push_back({state.step, "SHA-256 of the validation split",
                            state.validation_sha256.substr(0, kShort),
@@ -125,13 +122,10 @@ std::string validation_sha256(const Config& config, const Dataset& dataset) {
   const Manifest& m = dataset.manifest;
   const Split& val = dataset.splits.val;
   Sha256 sum;
-  sum.update(val.sha256 + "\n" + choice_name(config.checkpoint.best) + "\n");
+  sum.update(val.sha256 + "\n");
   for (const auto& name : scored_findings(config.eval.findings, m.findings))
     sum.update(name + "\n");
-  const EvalCrops crops = config.eval.crops;
-  if (crops != EvalCrops::kOne)  // which checkpoints without the key had
-    sum.update(std::string("crops ") + choice_name(crops) + "\n");
-
+  sum.update(std::string("crops ") + choice_name(config.eval.crops) + "\n");
   std::string cells(m.finding_count(), ' ');
   for (const auto row : val.rows) {
     const float* labels = m.scored_row(row);
@@ -180,33 +174,33 @@ TrainState start_state(const Config& config, RunFolder& folder,
 
 void set_summation_order(TrainState& state, const TrainingContext& run,
                          const SummationOrder& now) {
-  const bool first_rank = run.comm.rank() == 0;
-  const auto changed = [&](const char* what, const std::string& was,
+  const SummationOrder before = state.order;
+  std::vector<std::string> changed;
+  const auto compare = [&](const char* what, const std::string& was,
                            const std::string& is) {
     if (was == is) return;
     state.changes.push_back({state.step, what, was, is});
-    if (first_rank)
-      log_warning("[resume] " + std::string(what) + " changed from " + was +
-                  " to " + is +
-                  ": the run goes on, but sums round differently, so weights "
-                  "will not be equal "
-                  "to the last bit");
+    changed.push_back(std::string(what) + " from " + was + " to " + is);
   };
-  const SummationOrder before = state.order;
   if (!before.versions.empty()) {
-    changed("number of ranks", std::to_string(before.ranks),
+    compare("number of ranks", std::to_string(before.ranks),
             std::to_string(now.ranks));
-    if (before.accumulate > 0)
-      changed("train.accumulate", std::to_string(before.accumulate),
-              std::to_string(now.accumulate));
-    const std::string other =
-        other_batchnorm_text(run.config, run.decisions.batch, before, now);
-    if (first_rank && !other.empty()) log_warning(other);
-    changed("threads per rank", std::to_string(before.threads),
+    compare("train.accumulate", std::to_string(before.accumulate),
+            std::to_string(now.accumulate));
+    compare("threads per rank", std::to_string(before.threads),
             std::to_string(now.threads));
-    changed("gradient compression", before.gradient_compression,
+    compare("gradient compression", before.gradient_compression,
             now.gradient_compression);
-    changed("libraries", before.versions, now.versions);
+    compare("libraries", before.versions, now.versions);
+    const auto batchnorm =
+        batchnorm_change(run.config, run.decisions.batch, before, now);
+    if (batchnorm)
+      state.changes.push_back({state.step, "images of a BatchNorm",
+                               std::to_string(batchnorm->before),
+                               std::to_string(batchnorm->now)});
+    if (!changed.empty() && run.comm.rank() == 0)
+      log_warning("[resume] changed: " + listed(changed) + ": " +
+                  resume_effect_text(batchnorm));
   }
   state.order = now;
   // launch.bucket_mb: auto continues with what it chose.

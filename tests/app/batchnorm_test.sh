@@ -28,7 +28,10 @@ check "two ranks with statistics of their own" run two --ranks 2
 check "the settings say 4 images" sees "4 images of its rank"
 check "and warn" warned 4
 check "the run on one rank goes on on two" run whole --ranks 2 --resume yes --set train.max_steps=2
-check "and says that its BatchNorms see 4 images, not 8" grep -q "normalizes over 4 images, on the run's 1 it was 8" "$scratch/log"
+check "and says that its BatchNorms see 4 images, not 8" grep -q "changed: number of ranks from 1 to 2.*: a BatchNorm normalizes over 4 images, and did over 8" "$scratch/log"
+check "in one warning, which says of no sum that it rounds" [ "$(grep -c "sums round\|trains differently, not only" "$scratch/log")" = 1 ]
+check "the page has it" grep -q "<td>images of a BatchNorm</td> *<td>8</td> *<td>4</td>" "$scratch/whole/report.html"
+check "and the model card" grep -q "^| 1 | images of a BatchNorm | 8 | 4 |" "$scratch/whole/model_card.md"
 check "two ranks that share them" run shared --ranks 2 --set model.sync_batchnorm=true
 check "the settings say 8 images" sees "8 images .synchronized."
 check "without a warning" eval "! grep -q 'images only' \"$scratch/log\""

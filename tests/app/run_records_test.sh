@@ -58,6 +58,7 @@ import json, sys
 for changes in (json.load(open(sys.argv[1]))["resume_changes"], json.load(open(sys.argv[2]))["changes"]):
     assert {"step": 2, "what": "train.epochs", "before": "100", "after": "5"} in changes, changes' "$run/results.json" "$run/checkpoints/last/state.json"
 best=$(python3 -c 'import json,sys; print("step-%08d" % json.load(open(sys.argv[1]))["best_step"])' "$run/checkpoints/last/state.json")
+check "the model card says so too" grep -q "^| 2 | train.epochs | 100 | 5 |" "$run/model_card.md"
 check "best is what the state says" [ "$(readlink "$run/checkpoints/best")" = "$best" ]
 check "one line for each final score" [ "$(events final)" = 1 ]
 
@@ -69,7 +70,7 @@ run=$scratch/lists
 lists=(--set data.train_list="$scratch/train.txt" --set eval.splits=[] --set data.allow_patient_leak=true)
 check "a run with lists" train "${lists[@]}" --set data.val_list="$scratch/val12.txt" --set train.max_steps=2
 check "goes on with another validation list" train "${lists[@]}" --set data.val_list="$scratch/val1.txt" --set train.max_steps=4 --resume auto
-check "and says what starts afresh" says "the validation split is scored otherwise than the run did (images, labels, eval.findings or checkpoint.best): best checkpoint, plateau and early stop start afresh"
+check "and says what starts afresh" says "the validation split is scored otherwise than the run did (images, labels, eval.findings or eval.crops): best checkpoint, plateau and early stop start afresh"
 check "an AUROC that is not defined is called so" says "mean AUROC not defined"
 check "goes on with other scored findings" train "${lists[@]}" --set data.val_list="$scratch/val12.txt" --set eval.findings=[Mass] --set train.max_steps=5 --resume auto
 check "and says so too" says "the validation split is scored otherwise"

@@ -34,7 +34,7 @@ TEST_CASE("all that validation scores depend on is in one sum") {
       same([](Config&, Dataset& d) { d.splits.val.sha256 = "another"; }));
   CHECK_FALSE(same([](Config& c, Dataset&) { c.eval.findings = {"B"}; }));
   CHECK_FALSE(
-      same([](Config& c, Dataset&) { c.checkpoint.best = BestBy::kLoss; }));
+      same([](Config& c, Dataset&) { c.eval.crops = EvalCrops::kTwo; }));
 }
 
 TEST_CASE("a complete run has nothing left unless it is asked for more steps") {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "chexnet/config/config.hpp"
@@ -26,10 +27,16 @@ void warn_of_recipe(const Config& config, const RunDecisions& decisions,
 // optimizer and schedule do not read.
 std::string recipe_text(Config config);
 
-// The warning of a resume on the ranks and micro-batches of `now`, of a run
-// that had those of `before`; empty where BatchNorms see as many images.
-std::string other_batchnorm_text(const Config& config, int64_t batch,
-                                 const SummationOrder& before,
-                                 const SummationOrder& now);
+// Over how many images a BatchNorm normalizes with the ranks and micro-batches
+// of a start and of the resume after it; empty where over as many.
+struct BatchNormChange {
+  int64_t before, now;
+};
+std::optional<BatchNormChange> batchnorm_change(const Config& config,
+                                                int64_t batch,
+                                                const SummationOrder& before,
+                                                const SummationOrder& now);
+// What a resume with other sums does, in words.
+std::string resume_effect_text(const std::optional<BatchNormChange>& batchnorm);
 
 }  // namespace chexnet

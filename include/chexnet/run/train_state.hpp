@@ -17,8 +17,8 @@ namespace chexnet {
 struct SummationOrder {
   int64_t ranks = 1, threads = 1;
   std::string gradient_compression, versions;
-  double bucket_mb = 0;    // 0 = not yet chosen (launch.bucket_mb: auto)
-  int64_t accumulate = 0;  // 0 = not known, of an older checkpoint
+  double bucket_mb = 0;  // 0 = not yet chosen (launch.bucket_mb: auto)
+  int64_t accumulate = 1;
 };
 
 // Steps since the last `train` line of metrics.jsonl, so that a resume's next

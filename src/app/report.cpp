@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <set>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
@@ -47,6 +48,7 @@ void keep_private(const std::vector<std::string>& runs) {
 // A folder of runs, as a sweep leaves it, stands for its runs.
 std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
   std::vector<fs::path> runs;
+  std::set<fs::path> seen;
   std::error_code error;
   for (const auto& folder : folders) {
     if (fs::exists(fs::path(folder) / "results.json", error))
@@ -55,6 +57,7 @@ std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
       for (auto& found : find_runs(folder))
         if (!is_waiting_run(found)) runs.push_back(std::move(found));
   }
+  std::erase_if(runs, [&](const auto& run) { return !is_new_run(run, seen); });
   return runs;
 }
 

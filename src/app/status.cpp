@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <set>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
@@ -25,9 +26,11 @@ struct StatusOptions {
 // A run that cannot be read, in a folder of many, hides no other one.
 std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
   std::vector<RunSummary> runs;
+  std::set<std::filesystem::path> seen;
   std::exception_ptr problem;
   for (const auto& folder : folders)
     for (const auto& path : find_runs(folder)) {
+      if (!is_new_run(path, seen)) continue;
       try {
         runs.push_back(summarize_run(path));
       } catch (const Error& e) {

@@ -210,14 +210,16 @@ SeededDifference mean_difference(const std::vector<SeededDifference>& all,
   return {mean_column(by_seed), mean_column(resampled)};
 }
 
-void add_difference(const SeededDifference& found, RecipeDifference& into) {
+void add_difference(const SeededDifference& found, bool is_rough,
+                    RecipeDifference& into) {
   if (found.by_seed.empty()) return;
   into.value = moments_of(found.by_seed).mean;
-  if (found.by_seed.size() >= kLeastSeeds)
-    into.interval =
+  if (is_rough) return;
+  if (const auto range = percentile_interval(found.resampled))
+    into.of_networks = range->interval;
+  if (found.by_seed.size() > 1)
+    into.of_recipes =
         interval_over_seeds(found.by_seed, resampled_variance(found.resampled));
-  else if (const auto range = percentile_interval(found.resampled))
-    into.interval = range->interval;
 }
 
 }  // namespace
@@ -271,15 +273,15 @@ RecipeComparison compare_recipes(const std::vector<const Predictions*>& a,
   for (size_t k = 0; k < first.columns.size(); ++k) {
     const auto& column = first.columns[k];
     differences.push_back(seeded_difference(scored, k, patients, options));
-    result.findings.push_back({column.finding, column.positives, {}, {}});
-    add_difference(differences[k], result.findings[k]);
+    result.findings.push_back({column.finding, column.positives, {}, {}, {}});
     const auto ranked = rank_cases(column.scores, column.labels);
-    if (!ranked || !has_enough_patients(*ranked, patients))
-      result.findings[k].interval.reset();
+    add_difference(differences[k],
+                   !ranked || !has_enough_patients(*ranked, patients),
+                   result.findings[k]);
   }
   const MeanColumns over = mean_columns(first, patients);
-  add_difference(mean_difference(differences, over.columns), result.mean);
-  if (over.rough) result.mean.interval.reset();
+  add_difference(mean_difference(differences, over.columns), over.rough,
+                 result.mean);
   return result;
 }
 

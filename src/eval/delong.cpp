@@ -138,8 +138,9 @@ std::optional<Interval> logit_interval(double auroc, double variance) {
 PairedTest paired_test(double difference, double variance) {
   const double deviation = std::sqrt(variance);
   PairedTest test{.difference = difference, .variance = variance};
-  test.interval = {difference - kNormal95 * deviation,
-                   difference + kNormal95 * deviation};
+  test.interval = cut_to(
+      {difference - kNormal95 * deviation, difference + kNormal95 * deviation},
+      -1, 1);
   if (variance > 0)
     test.p = std::erfc(std::abs(difference) / deviation / std::numbers::sqrt2);
   return test;

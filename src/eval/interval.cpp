@@ -44,9 +44,13 @@ double student_95(double degrees_of_freedom) {
   }
 }
 
+Interval cut_to(const Interval& range, double low, double high) {
+  return {std::clamp(range.low, low, high), std::clamp(range.high, low, high)};
+}
+
 Interval interval_over_seeds(std::span<const double> by_seed,
                              double patient_variance) {
-  assert(by_seed.size() >= kLeastSeeds);
+  assert(by_seed.size() >= 2);
   const auto seeds = static_cast<double>(by_seed.size());
   const auto [mean, variance_of_one] = moments_of(by_seed);
   const double of_seeds = variance_of_one / seeds;
@@ -55,7 +59,7 @@ Interval interval_over_seeds(std::span<const double> by_seed,
   // Infinite where seeds do not differ.
   const double df = variance * variance * (seeds - 1) / (of_seeds * of_seeds);
   const double half = student_95(df) * std::sqrt(variance);
-  return {mean - half, mean + half};
+  return cut_to({mean - half, mean + half}, -1, 1);
 }
 
 std::optional<Interval> wilson_interval(size_t hits, size_t cases) {

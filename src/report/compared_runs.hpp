@@ -25,12 +25,12 @@ struct Compared {
   }
 };
 
-// Runs of one config, but for the seed.
+// A group of compare_runs().
 struct Setting {
   std::string name;
   std::vector<std::string> keys;  // "train.lr=0.001": what differs
   std::vector<const Compared*> runs;
-  Spread val, test;
+  AurocSpread val, test;
 };
 
 // Tables of the differences of settings: each against the first, and all that

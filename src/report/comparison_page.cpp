@@ -1,5 +1,6 @@
 // Several runs side by side, those of one setting together.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -21,17 +22,32 @@ namespace {
 namespace fs = std::filesystem;
 
 // Names are unique: a sweep's runs may share one.
-std::vector<Compared> read_runs(const std::vector<fs::path>& folders,
-                                const std::vector<RunSummary>& summaries) {
+std::vector<Compared> read_runs(const std::vector<RunSummary>& summaries) {
   std::vector<Compared> runs;
   std::set<std::string> names;
-  for (const auto& folder : folders) {
-    Compared run{folder, "", read_results(folder), "", &summaries[runs.size()]};
+  for (const auto& summary : summaries) {
+    const fs::path folder = summary.folder;
+    Compared run{folder, summary.name, read_results(folder), "", &summary};
     run.split = main_split(run.results);
-    run.name = fs::absolute(folder).lexically_normal().filename().string();
     if (run.name.empty() || !names.insert(run.name).second)
       run.name = folder.string();
     runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+// One without results keeps nobody from comparing the others.
+std::vector<RunSummary> runs_with_results(const std::vector<fs::path>& folders,
+                                          std::vector<std::string>& sentences) {
+  std::vector<RunSummary> runs;
+  std::error_code error;
+  for (const auto& folder : folders) {
+    RunSummary run = summarize_run(folder);
+    if (fs::exists(folder / "results.json", error))
+      runs.push_back(std::move(run));
+    else
+      sentences.push_back(run.name + " (" + run.state +
+                          ") is left out: it has no final scores");
   }
   return runs;
 }
@@ -70,11 +86,12 @@ std::string value_without_folders(const std::string& key, std::string value) {
 // What differs, with paths as value_without_folders() has them, is the name of
 // a setting where it is short and no other has it.
 std::vector<Setting> settings_of(const std::vector<Compared>& runs,
-                                 const std::vector<RunSummary>& summaries) {
+                                 const std::vector<RunSummary>& summaries,
+                                 const std::vector<RunGroup>& groups) {
   constexpr size_t kShort = 60;
   std::vector<Setting> settings;
   std::map<std::string, int> named;
-  for (const auto& group : compare_runs(summaries)) {
+  for (const auto& group : groups) {
     Setting& setting = settings.emplace_back();
     for (const auto& text : group.settings) {
       const auto end = text.find('=');
@@ -212,11 +229,22 @@ ComparisonPage comparison_page(const std::vector<fs::path>& folders) {
     throw ConfigError(
         "[report] one run cannot be compared. Hint: report "
         "--compare RUN RUN...");
-  std::vector<RunSummary> summaries;
-  for (const auto& folder : folders) summaries.push_back(summarize_run(folder));
-  const std::vector<Compared> runs = read_runs(folders, summaries);
-  const std::vector<Setting> settings = settings_of(runs, summaries);
   std::vector<std::string> sentences;
+  const std::vector<RunSummary> summaries =
+      runs_with_results(folders, sentences);
+  if (summaries.size() < 2)
+    for (const auto& folder : folders) read_results(folder);  // says which
+  const std::vector<Compared> runs = read_runs(summaries);
+  for (const auto& run : runs)
+    if (!member(run.results, "resume_changes").empty())
+      sentences.push_back(run.name +
+                          " was resumed under other conditions: its report "
+                          "says what it is of");
+  RunGroups compared = compare_runs(summaries);
+  std::ranges::move(compared.left_out, std::back_inserter(sentences));
+  if (!compared.same_validation) sentences.emplace_back(kOtherValidation);
+  const std::vector<Setting> settings =
+      settings_of(runs, summaries, compared.groups);
   const std::string tables = setting_differences(settings, sentences);
   std::string html = html_page(
       "Runs compared - chexnet-train",

@@ -73,6 +73,11 @@ std::optional<double> while_running(const RunSummary& run,
   return run.state == "running" ? value : std::nullopt;
 }
 
+std::optional<double> end_of(const MeanFigure& mean, double Interval::*end) {
+  if (!mean.interval) return std::nullopt;
+  return mean.interval->interval.*end;
+}
+
 constexpr Gauge kGauges[] = {
     {"step", "Steps done.",
      [](const RunSummary& run) { return of_count(run.step); }},
@@ -104,7 +109,15 @@ constexpr Gauge kGauges[] = {
      }},
     {"validation_auroc",
      "Mean AUROC on validation, at the best step if there is one.",
-     [](const RunSummary& run) { return run.val_auroc; }},
+     [](const RunSummary& run) { return run.val_auroc.value; }},
+    {"validation_auroc_low", "Lower end of its 95 % interval, by patient.",
+     [](const RunSummary& run) {
+       return end_of(run.val_auroc, &Interval::low);
+     }},
+    {"validation_auroc_high", "Upper end of its 95 % interval, by patient.",
+     [](const RunSummary& run) {
+       return end_of(run.val_auroc, &Interval::high);
+     }},
     {"best_step", "Step of the checkpoint that was chosen on validation.",
      [](const RunSummary& run) -> std::optional<double> {
        if (run.best_step < 0) return std::nullopt;
@@ -144,11 +157,19 @@ std::string state_text(const Runs& runs) {
 }
 
 std::string final_text(const Runs& runs) {
-  Family family("final_auroc", "Mean AUROC of the final evaluation.");
+  Family means("final_auroc", "Mean AUROC of the final evaluation.");
+  Family lows("final_auroc_low", "Lower end of its 95 % interval, by patient.");
+  Family highs("final_auroc_high",
+               "Upper end of its 95 % interval, by patient.");
   for (const auto& [labels, run] : runs)
-    for (const auto& [split, auroc] : run->final_auroc)
-      family.add(labels + ",split=" + label_value(split), auroc);
-  return family.text();
+    for (const auto& [split, mean] : run->final_auroc) {
+      const std::string of_split = labels + ",split=" + label_value(split);
+      if (mean.value) means.add(of_split, *mean.value);
+      if (!mean.interval) continue;
+      lows.add(of_split, mean.interval->interval.low);
+      highs.add(of_split, mean.interval->interval.high);
+    }
+  return means.text() + lows.text() + highs.text();
 }
 
 // Prometheus puts a label `job` of its own on what it reads.

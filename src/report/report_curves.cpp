@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "chexnet/eval/auroc.hpp"
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/eval/calibration_error.hpp"
 #include "chexnet/eval/predictions.hpp"
+#include "chexnet/eval/scored_columns.hpp"
 #include "page.hpp"
 #include "report_sections.hpp"
 #include "unit_plot.hpp"
@@ -123,14 +124,9 @@ std::string operating_section(const Json& evaluation) {
          table.html();
 }
 
-bool belongs_to(const ScoredColumns& scored, const Json& evaluation) {
-  constexpr double kRounding = 1e-9;
-  return std::ranges::all_of(scored.columns, [&](const auto& column) {
-    const auto told =
-        number(member(member(evaluation, "findings"), column.finding), "auroc");
-    const auto found = auroc(column.scores, column.labels);
-    return !told || (found && std::abs(*told - *found) < kRounding);
-  });
+bool is_scored_table(const std::filesystem::path& table,
+                     const Json& evaluation) {
+  return sha256_file(table) == text(evaluation, "predictions_sha256");
 }
 
 namespace {
@@ -148,13 +144,12 @@ CurvesOf curves_of(const std::filesystem::path& folder, const Json& evaluation,
   std::error_code error;
   if (!std::filesystem::exists(table, error))
     return {{}, name + " is not in the run folder, so no curves are drawn."};
-  CurvesOf curves{scored_columns(read_predictions(table.string(), nullptr), {}),
-                  ""};
-  if (!belongs_to(curves.scored, evaluation))
-    curves.problem = name +
-                     " was changed after the run: it is not what the figures "
-                     "above are of, so no curves are drawn.";
-  return curves;
+  if (!is_scored_table(table, evaluation))
+    return {{},
+            name +
+                " was changed after the run: it is not what the figures above "
+                "are of, so no curves are drawn."};
+  return {scored_columns(read_predictions(table.string(), nullptr), {}), ""};
 }
 
 }  // namespace

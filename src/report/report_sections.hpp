@@ -7,7 +7,6 @@
 #include <string>
 
 #include "chexnet/core/json.hpp"
-#include "chexnet/eval/scored_columns.hpp"
 #include "report_values.hpp"
 
 namespace chexnet {
@@ -25,9 +24,10 @@ std::string missing_images(const Json& results);
 // All findings with all figures; published ones beside them.
 std::string figures_section(const Json& results, const std::string& split);
 std::string operating_section(const Json& evaluation);
-// Whether a table of predictions is the one that the figures are of: its
-// AUROCs are theirs.
-bool belongs_to(const ScoredColumns& scored, const Json& evaluation);
+// Whether a table of predictions is the one that the figures are of, by its
+// SHA-256.
+bool is_scored_table(const std::filesystem::path& table,
+                     const Json& evaluation);
 // ROC, precision-recall and reliability, from the table of predictions.
 // "" where they are drawn.
 std::string why_no_curves(const std::filesystem::path& folder,

@@ -1,12 +1,14 @@
 #include "chexnet/report/run_comparison.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
@@ -15,12 +17,6 @@
 
 namespace chexnet {
 namespace {
-
-std::optional<double> test_auroc(const RunSummary& run) {
-  const auto found = run.final_auroc.find("test");
-  return found == run.final_auroc.end() ? std::nullopt
-                                        : std::optional(found->second);
-}
 
 // That of the best setting so far must not choose among settings.
 bool may_go_on(const RunSummary& run) {
@@ -34,11 +30,15 @@ std::string settings_text(const RunGroup& group) {
 }
 
 // Empty where no run has a validation score.
-std::string chosen_text(const RunGroup& best,
+std::string chosen_text(const RunGroups& compared,
                         const std::vector<RunSummary>& runs) {
+  const RunGroup& best = compared.groups.front();
   if (best.val.count == 0) return "";
+  const bool is_alone = compared.groups.size() == 1;
+  if (!is_alone && !compared.same_validation)
+    return std::string(kOtherValidation) + "\n";
   const std::string chosen =
-      best.runs.size() == runs.size()
+      is_alone
           ? "test AUROC of these"
           : "best by validation: " + settings_text(best) + "; its test AUROC";
   const auto going = std::ranges::count_if(runs, may_go_on);
@@ -46,6 +46,66 @@ std::string chosen_text(const RunGroup& best,
     return chosen + " is shown when no run goes on (" + counted(going, "run") +
            " may)\n";
   return chosen + " " + spread_text(best.test) + "\n";
+}
+
+// By key. A BatchNorm that is not synchronized sees the images of its rank
+// alone, so the number of ranks is then a setting, whoever chose it.
+std::map<std::string, std::string> setting_of(const RunSummary& run) {
+  std::map<std::string, std::string> settings;
+  for (const auto& [key, value] : run.config)
+    if (key != "run.seed" && find_option(key)->effect != Effect::kNone)
+      settings[key] = value;
+  if (run.config.at("model.sync_batchnorm") == "false" &&
+      run.config.at("model.freeze_backbone") == "false")
+    settings["ranks"] = std::to_string(run.ranks);
+  return settings;
+}
+
+AurocSpread auroc_spread(const std::vector<const MeanFigure*>& means) {
+  AurocSpread spread;
+  std::vector<double> values;
+  for (const auto* mean : means) {
+    if (!mean->value) continue;
+    values.push_back(*mean->value);
+    spread.findings = values.size() == 1
+                          ? mean->findings
+                          : std::min(spread.findings, mean->findings);
+    spread.rough = spread.rough || mean->rough;
+  }
+  static_cast<Spread&>(spread) = spread_of(values);
+  return spread;
+}
+
+void add_scores(RunGroup& group) {
+  std::vector<const MeanFigure*> test, val;
+  for (const auto* run : group.runs) {
+    const auto found = run->final_auroc.find("test");
+    if (found != run->final_auroc.end()) test.push_back(&found->second);
+    val.push_back(&run->val_auroc);
+  }
+  group.test = auroc_spread(test);
+  group.val = auroc_spread(val);
+}
+
+std::string findings_cell(size_t findings, bool rough) {
+  return (findings == 0 ? "-" : std::to_string(findings)) + (rough ? " *" : "");
+}
+
+// Of a setting as many lines as keys: runs may differ in many.
+std::string ranking_table(const std::vector<RunGroup>& groups, bool ranked) {
+  std::vector<std::vector<std::string>> lines = {
+      {std::string("settings that differ") + (ranked ? ", best first" : ""),
+       "runs", "validation AUROC, mean ± sd", "findings"}};
+  for (const auto& group : groups) {
+    const auto& keys = group.settings;
+    lines.push_back({keys.empty() ? "none but the seed" : keys.front(),
+                     std::to_string(group.runs.size()),
+                     spread_text(static_cast<const Spread&>(group.val)),
+                     findings_cell(group.val.findings, group.val.rough)});
+    for (size_t i = 1; i < keys.size(); ++i)
+      lines.push_back({keys[i], "", "", ""});
+  }
+  return columns(lines);
 }
 
 }  // namespace
@@ -66,78 +126,102 @@ std::string spread_text(const Spread& spread) {
          " (n = " + std::to_string(spread.count) + ")";
 }
 
-// Two runs belong to one group when all keys but these have equal texts. What
-// differs nowhere is not named: it would make each line as long as a config.
-std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs) {
-  assert(!runs.empty());
-  static const std::set<std::string> kOwn = {"run.seed", "run.name", "run.dir"};
-  std::vector<std::string> differing;
-  for (const auto& [key, value] : runs.front().config)
-    if (!kOwn.contains(key) &&
-        std::ranges::any_of(runs, [&](const RunSummary& run) {
-          return run.config.at(key) != value;
-        }))
-      differing.push_back(key);
-  std::vector<RunGroup> groups;
+std::string spread_text(const AurocSpread& spread) {
+  return spread_text(static_cast<const Spread&>(spread)) +
+         over_findings(static_cast<int64_t>(spread.findings), spread.rough);
+}
+
+// What differs nowhere is not named: it would make each line as long as a
+// config.
+RunGroups compare_runs(const std::vector<RunSummary>& runs) {
+  RunGroups compared;
+  std::vector<const RunSummary*> finished;
+  std::vector<std::string> others;
   for (const auto& run : runs) {
+    if (run.state == "finished")
+      finished.push_back(&run);
+    else
+      others.push_back(run.name + " (" + run.state + ")");
+  }
+  if (!others.empty())
+    compared.left_out.push_back("not counted, because not finished: " +
+                                listed(others));
+  std::map<std::string, std::set<std::string>> values;
+  for (const auto* run : finished)
+    for (const auto& [key, value] : setting_of(*run)) values[key].insert(value);
+  for (const auto* run : finished) {
+    RunGroup* group = nullptr;
     std::vector<std::string> settings;
-    for (const auto& key : differing)
-      settings.push_back(key + "=" + run.config.at(key));
-    auto group = std::ranges::find(groups, settings, &RunGroup::settings);
-    if (group == groups.end()) {
-      groups.push_back({});
-      group = groups.end() - 1;
-      group->settings = settings;
-    }
-    group->runs.push_back(&run);
+    for (const auto& [key, value] : setting_of(*run))
+      if (values[key].size() > 1) settings.push_back(key + "=" + value);
+    const auto found =
+        std::ranges::find(compared.groups, settings, &RunGroup::settings);
+    if (found == compared.groups.end())
+      group = &compared.groups.emplace_back(RunGroup{settings, {}, {}, {}});
+    else
+      group = &*found;
+    const std::string& seed = run->config.at("run.seed");
+    const auto same = std::ranges::find_if(group->runs, [&](const auto* other) {
+      return other->config.at("run.seed") == seed;
+    });
+    if (same == group->runs.end())
+      group->runs.push_back(run);
+    else
+      compared.left_out.push_back(run->name +
+                                  " is not counted: it has the setting and "
+                                  "the seed of " +
+                                  (*same)->name);
   }
-  for (auto& group : groups) {
-    std::vector<double> test, val;
-    for (const auto* run : group.runs) {
-      if (const auto auroc = test_auroc(*run)) test.push_back(*auroc);
-      if (run->val_auroc) val.push_back(*run->val_auroc);
-    }
-    group.test = spread_of(test);
-    group.val = spread_of(val);
+  std::set<std::string> validations;
+  for (auto& group : compared.groups) {
+    add_scores(group);
+    for (const auto* run : group.runs)
+      if (run->val_auroc.value) validations.insert(run->validation_sha256);
   }
-  return groups;
+  compared.same_validation = validations.size() < 2;
+  return compared;
 }
 
 std::string comparison_text(const std::vector<RunSummary>& runs) {
-  std::vector<std::vector<std::string>> lines = {{"run", "state", "step", "of",
-                                                  "images/s", "data wait",
-                                                  "validation AUROC"}};
-  std::vector<RunSummary> begun;
+  std::vector<std::vector<std::string>> lines = {
+      {"run", "state", "step", "of", "images/s", "data wait",
+       "validation AUROC", "findings"}};
+  bool rough = false;
   for (const auto& run : runs) {
     if (run.state == "waiting") {
-      lines.push_back({run.name, run.state, "-", "-", "-", "-", "-"});
+      lines.push_back({run.name, run.state, "-", "-", "-", "-", "-", "-"});
       continue;
     }
+    const MeanFigure& mean = run.val_auroc;
+    rough = rough || mean.rough;
     lines.push_back(
         {run.name, run.state, std::to_string(run.step),
          std::to_string(run.total_steps), fixed(run.images_per_s, 1),
          fixed(100 * run.data_wait_fraction, 0) + " %",
-         run.val_auroc ? with_interval(run.val_auroc, run.val_interval) : "-"});
-    begun.push_back(run);
+         mean.value ? with_interval(mean.value,
+                                    mean.interval
+                                        ? std::optional(mean.interval->interval)
+                                        : std::nullopt)
+                    : "-",
+         findings_cell(mean.findings, mean.rough)});
   }
   std::string text = columns(lines);
-  if (begun.size() < 2) return text;
-  auto settings = compare_runs(begun);
-  std::ranges::stable_sort(settings, std::greater(), [](const auto& group) {
-    return std::pair(group.val.count > 0, group.val.mean);
-  });
-  std::vector<std::vector<std::string>> groups = {
-      {"settings that differ, best first", "runs",
-       "validation AUROC, mean ± sd"}};
-  for (const auto& group : settings) {
-    const auto& keys = group.settings;
-    groups.push_back({keys.empty() ? "none but the seed" : keys.front(),
-                      std::to_string(group.runs.size()),
-                      spread_text(group.val)});
-    for (size_t i = 1; i < keys.size(); ++i)  // runs may differ in many
-      groups.push_back({keys[i], "", ""});
+  RunGroups compared = compare_runs(runs);
+  auto& groups = compared.groups;
+  if (std::ranges::count(runs, "finished", &RunSummary::state) > 1) {
+    if (compared.same_validation)
+      std::ranges::stable_sort(groups, std::greater(), [](const auto& group) {
+        return std::pair(group.val.count > 0, group.val.mean);
+      });
+    text += "\n" + ranking_table(groups, compared.same_validation) +
+            chosen_text(compared, runs);
+    for (const auto& sentence : compared.left_out) text += sentence + "\n";
   }
-  return text + "\n" + columns(groups) + chosen_text(settings.front(), runs);
+  if (rough)
+    text +=
+        "* rough: no finding has ten positives and ten negatives of five "
+        "patients each\n";
+  return text;
 }
 
 }  // namespace chexnet

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "chexnet/core/plain_text.hpp"
 
@@ -45,10 +46,14 @@ void add_event(RunSummary& run, const json& event) {
     if (!event.contains(key) || !event[key].is_number()) return std::nullopt;
     return event[key].get<double>();
   };
-  const auto mean_interval = [&]() -> std::optional<Interval> {
+  const auto mean_auroc = [&] {
+    MeanFigure mean;
+    mean.value = figure("mean_auroc");
     const auto low = figure("mean_auroc_low"), high = figure("mean_auroc_high");
-    if (!low || !high) return std::nullopt;
-    return Interval{*low, *high};
+    if (low && high) mean.interval = PercentileInterval{{*low, *high}};
+    mean.findings = event.value("findings_in_mean", size_t{0});
+    mean.rough = event.value("mean_is_rough", "") == "yes";
+    return mean;
   };
   if (kind == "start" || kind == "restart") {
     run.total_steps = event.value("total_steps", run.total_steps);
@@ -73,10 +78,10 @@ void add_event(RunSummary& run, const json& event) {
       run.job_seconds_left = number("job_seconds_left", 0);
   } else if (kind == "val") {
     const bool best = event.value("best", "") == "yes";
-    if (best || run.best_step < 0) {
-      run.val_auroc = figure("mean_auroc");
-      run.val_interval = mean_interval();
-    }
+    const std::string scored_on = text("validation_sha256");
+    if (std::exchange(run.validation_sha256, scored_on) != scored_on)
+      run.best_step = -1;  // a resume has begun anew
+    if (best || run.best_step < 0) run.val_auroc = mean_auroc();
     if (best) run.best_step = event.value("step", run.best_step);
   } else if (kind == "system" || kind == "ranks") {
     read_ranks(run, event.value("own_ms_per_step", json::object()));
@@ -84,10 +89,7 @@ void add_event(RunSummary& run, const json& event) {
     run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) +
                              " on " + text("host") + ": " + text("cause"));
   } else if (kind == "final") {
-    if (const auto auroc = figure("mean_auroc")) {
-      run.final_auroc[text("split")] = *auroc;
-      run.final_interval[text("split")] = mean_interval();
-    }
+    run.final_auroc[text("split")] = mean_auroc();
   } else if (kind == "error") {
     // A later start that was refused takes nothing from a run that is complete.
     if (run.state == "finished") return;

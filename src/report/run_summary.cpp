@@ -14,6 +14,7 @@
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/run_lock.hpp"
+#include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/waiting_run.hpp"
 #include "chexnet/watch/postmortem.hpp"
 #include "report_values.hpp"
@@ -92,6 +93,15 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
   return runs;
 }
 
+bool is_new_run(const fs::path& folder, std::set<fs::path>& seen) {
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(folder, error);
+  if (seen.insert(error ? folder : place).second) return true;
+  log_warning("[run] " + folder.string() +
+              " is named twice, and is looked at once");
+  return false;
+}
+
 std::string summary_text(const RunSummary& run) {
   if (run.state == "waiting")
     return aligned({{"run", run.folder + "  (waiting)"},
@@ -116,16 +126,15 @@ std::string summary_text(const RunSummary& run) {
                                           fixed(run.slowest_ratio, 2) +
                                           " x the median)");
   if (run.loss) rows.emplace_back("loss", fixed(*run.loss, 4));
-  if (run.val_auroc)
+  if (run.val_auroc.value)
     rows.emplace_back(
         "validation AUROC",
-        with_interval(run.val_auroc, run.val_interval) +
+        mean_auroc_text(run.val_auroc) + "; " +
             (run.best_step < 0
-                 ? " (last evaluation)"
-                 : " at the best step, " + std::to_string(run.best_step)));
-  for (const auto& [split, auroc] : run.final_auroc)
-    rows.emplace_back("final AUROC, " + split,
-                      with_interval(auroc, run.final_interval.at(split)));
+                 ? "last evaluation"
+                 : "at the best step, " + std::to_string(run.best_step)));
+  for (const auto& [split, mean] : run.final_auroc)
+    rows.emplace_back("final AUROC, " + split, mean_auroc_text(mean));
   rows.emplace_back("checkpoint",
                     run.checkpoint_s
                         ? run.checkpoint + ", " +
@@ -161,9 +170,15 @@ std::string summary_json(const RunSummary& run) {
     if (!written_s) return nullptr;
     return age_s(*written_s);
   };
-  Json intervals = Json::object();
-  for (const auto& [split, interval] : run.final_interval)
-    intervals[split] = json_of(interval);
+  const auto mean_auroc = [](const MeanFigure& mean) -> Json {
+    return {{"mean_auroc", json_of(mean.value)},
+            {"mean_auroc_interval", json_of(mean.interval)},
+            {"findings_in_mean", mean.findings},
+            {"mean_is_rough", mean.rough}};
+  };
+  Json finals = Json::object();
+  for (const auto& [split, mean] : run.final_auroc)
+    finals[split] = mean_auroc(mean);
   const Json json = {{"folder", run.folder},
                      {"state", run.state},
                      {"step", run.step},
@@ -177,10 +192,9 @@ std::string summary_json(const RunSummary& run) {
                      {"slowest_ratio", run.slowest_ratio},
                      {"loss", optional(run.loss)},
                      {"best_step", run.best_step},
-                     {"validation_auroc", optional(run.val_auroc)},
-                     {"validation_auroc_interval", json_of(run.val_interval)},
-                     {"final_auroc", run.final_auroc},
-                     {"final_auroc_interval", intervals},
+                     {"validation", mean_auroc(run.val_auroc)},
+                     {"validation_sha256", run.validation_sha256},
+                     {"final", finals},
                      {"seconds_to_go", optional(run.seconds_to_go)},
                      {"job_seconds_left", optional(run.job_seconds_left)},
                      {"checkpoint", run.checkpoint},

@@ -190,6 +190,7 @@ void add_mean_auroc(const MeanFigure& mean, MetricFields& fields) {
   fields.emplace_back("mean_auroc_low", found ? found->interval.low : none);
   fields.emplace_back("mean_auroc_high", found ? found->interval.high : none);
   fields.emplace_back("findings_in_mean", static_cast<int64_t>(mean.findings));
+  fields.emplace_back("mean_is_rough", std::string(mean.rough ? "yes" : "no"));
 }
 
 std::string scores_summary(const SplitScores& result) {
@@ -255,6 +256,8 @@ Json scores_json(const SplitScores& result) {
       {"patients", by_patient ? Json(figures.patients) : Json(nullptr)},
       {"resamples", figures.resamples},
       {"seed", figures.seed}};
+  if (!result.predictions_sha256.empty())
+    json["predictions_sha256"] = result.predictions_sha256;
   json["split"] = {
       {"name", result.split},
       {"sha256", result.sha256.empty() ? Json(nullptr) : Json(result.sha256)}};

@@ -1,12 +1,12 @@
 // Two settings are compared image by image, where all their runs scored the
 // same ones: seeds of one setting are no recipes of their own.
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/split_table.hpp"
 #include "chexnet/eval/comparison.hpp"
@@ -32,94 +32,152 @@ Predictions predictions_of(const Compared& run) {
   return predictions;
 }
 
-// A run of each seed; the second of two that have the same says nothing more.
-std::vector<const Compared*> runs_by_seed(const Setting& setting) {
-  std::map<std::string, const Compared*> by_seed;
-  for (const auto* run : setting.runs) by_seed.emplace(run->seed(), run);
-  std::vector<const Compared*> runs;
-  for (const auto& [seed, run] : by_seed) runs.push_back(run);
-  return runs;
-}
-
-using Pairs =
-    std::pair<std::vector<const Compared*>, std::vector<const Compared*>>;
-
 // As many runs of both: those of one seed meet, the others in any order.
+struct Pairs {
+  std::vector<const Compared*> a, b;
+  size_t same_seeds = 0;
+  std::string seeds() const {
+    return counted(static_cast<int64_t>(a.size()), "seed");
+  }
+};
+
 Pairs pairs_of(const Setting& a, const Setting& b) {
-  auto of_a = runs_by_seed(a), of_b = runs_by_seed(b);
   const auto shared_first = [](auto& runs, const auto& others) {
     std::set<std::string> seeds;
     for (const auto* run : others) seeds.insert(run->seed());
-    std::ranges::stable_partition(
+    const auto rest = std::ranges::stable_partition(
         runs, [&](const auto* run) { return seeds.contains(run->seed()); });
+    std::sort(runs.begin(), rest.begin(), [](const auto* x, const auto* y) {
+      return x->seed() < y->seed();
+    });
+    return static_cast<size_t>(rest.begin() - runs.begin());
   };
-  const auto all_of_a = of_a;
-  shared_first(of_a, of_b);
-  shared_first(of_b, all_of_a);
-  const size_t seeds = std::min(of_a.size(), of_b.size());
-  of_a.resize(seeds);
-  of_b.resize(seeds);
-  return {of_a, of_b};
+  Pairs pairs = {a.runs, b.runs};
+  pairs.same_seeds = shared_first(pairs.a, b.runs);
+  shared_first(pairs.b, a.runs);
+  const size_t seeds = std::min(pairs.a.size(), pairs.b.size());
+  pairs.a.resize(seeds);
+  pairs.b.resize(seeds);
+  return pairs;
 }
 
 // Tables of predictions are read once.
 class PredictionsOfRuns {
  public:
-  // Empty where the table was changed after the run.
-  const Predictions* of(const Compared& run) {
+  struct Table {
+    Predictions predictions;
+    std::string problem;  // empty, or why there are none
+  };
+  const Table& of(const Compared& run) {
     const auto [found, is_new] = read_.try_emplace(&run);
-    if (is_new) {
-      Predictions predictions = predictions_of(run);
-      if (belongs_to(scored_columns(predictions, {}), run.evaluation()))
-        found->second = std::move(predictions);
-    }
-    return found->second ? &*found->second : nullptr;
+    if (is_new) found->second = read(run);
+    return found->second;
   }
 
  private:
-  std::map<const Compared*, std::optional<Predictions>> read_;
+  // The page may be passed on, and names no path.
+  static Table read(const Compared& run) {
+    const std::string name = "predictions_" + run.split + ".csv";
+    std::error_code error;
+    for (const auto& file : {name, std::string("split.csv")})
+      if (!std::filesystem::exists(run.folder / file, error))
+        return {{}, file + " of " + run.name + " is not there"};
+    try {
+      if (!is_scored_table(run.folder / name, run.evaluation()))
+        return {{},
+                name + " of " + run.name +
+                    " was changed after the run (another SHA-256)"};
+      return {predictions_of(run), ""};
+    } catch (const Error& e) {
+      log_warning(e.what());
+      return {{}, name + " or split.csv of " + run.name + " cannot be read"};
+    }
+  }
+
+  std::map<const Compared*, Table> read_;
 };
 
-// "b better than a by 0.008 (-0.004 to 0.020) …: not shown"
-std::string sentence_of(const Setting& a, const Setting& b,
-                        const RecipeDifference& mean, size_t seeds) {
-  const bool turned = *mean.value < 0;
-  auto range = mean.interval;
-  if (turned && range) range = Interval{-range->high, -range->low};
-  const std::string sentence =
-      (turned ? a : b).name + " better than " + (turned ? b : a).name + " by " +
-      with_interval(std::abs(*mean.value), range) + " in mean AUROC";
-  if (!range)
-    return sentence + ": no finding has images enough for an interval";
-  return sentence + " for a new training and new patients: " +
-         (range->low > 0 ? "shown" : "not shown") + " (" +
-         counted(static_cast<int64_t>(seeds), "seed") + " each)";
+std::string signed_text(double value) {
+  return (value < 0 ? "" : "+") + fixed(value, 3);
 }
 
-std::string difference_table(const RecipeComparison& found, size_t seeds) {
-  HtmlTable table("Difference of the AUROCs on " +
-                      std::to_string(found.images) +
-                      " images that all have scored, mean of " +
-                      counted(static_cast<int64_t>(seeds), "seed") +
-                      (seeds < kLeastSeeds
-                           ? " (95 % for new patients, of these networks alone)"
-                           : " (95 % for a new training and new patients)"),
-                  {"finding", "#positives", "#difference"});
-  table.add({"mean", "", with_interval(found.mean.value, found.mean.interval)});
+// Which seeds are compared: "3 seeds each, 2 of them the same".
+std::string seeds_text(const Setting& a, const Setting& b, const Pairs& pairs) {
+  std::string text = pairs.seeds() + " each";
+  const size_t seeds = pairs.a.size();
+  if (pairs.same_seeds < seeds)
+    text +=
+        ", " +
+        (pairs.same_seeds == 0 ? "none" : std::to_string(pairs.same_seeds)) +
+        " of them the same";
+  for (const auto* setting : {&a, &b})
+    if (setting->runs.size() > seeds)
+      text += ", " + std::to_string(setting->runs.size() - seeds) +
+              " more of " + setting->name + " left out";
+  return text;
+}
+
+// "no difference shown between a and b: mean AUROC +0.008 (-0.004 to 0.020) for
+// b, …". Nothing that is not shown is called better.
+std::string sentence_of(const Setting& a, const Setting& b,
+                        const RecipeDifference& mean, const Pairs& pairs) {
+  const std::string two = a.name + " and " + b.name;
+  const auto& range = mean.of_recipes;
+  if (!range)
+    return "no difference shown between " + two +
+           ": no finding has images enough for an interval";
+  const std::string seeds = seeds_text(a, b, pairs);
+  if (pairs.a.size() < kLeastSeeds) {
+    const double half =
+        std::max(range->high - *mean.value, *mean.value - range->low);
+    return "no difference shown between " + two + ": of " + seeds +
+           ", differences in mean AUROC below " + fixed(half, 3) +
+           " cannot be told from chance (three or more seeds are needed)";
+  }
+  const std::string figure =
+      ": mean AUROC " + signed_text(*mean.value) + " (" + fixed(range->low, 3) +
+      " to " + fixed(range->high, 3) + ") for " + b.name +
+      ", 95 % for a new training and new patients, " + seeds;
+  if (range->low <= 0 && 0 <= range->high)
+    return "no difference shown between " + two + figure;
+  const bool is_better = range->low > 0;
+  return (is_better ? b : a).name + " better than " + (is_better ? a : b).name +
+         figure;
+}
+
+std::string difference_table(const RecipeComparison& found,
+                             const std::string& seeds, bool of_recipes) {
+  HtmlTable table(
+      "Difference of the AUROCs on " + std::to_string(found.images) +
+          " images that all have scored, mean of " + seeds +
+          (of_recipes ? " (95 % for a new training and new patients)"
+                      : " (95 % for new patients, of these networks alone)"),
+      {"finding", "#positives", "#difference"});
+  const auto cell = [&](const RecipeDifference& f) {
+    return with_interval(f.value, of_recipes ? f.of_recipes : f.of_networks);
+  };
+  table.add({"mean", "", cell(found.mean)});
   for (const auto& f : found.findings)
     table.add({shown(f.finding),
                std::to_string(f.positives) +
                    (f.positives < kFewPositives ? " (rough)" : ""),
-               with_interval(f.value, f.interval)});
+               cell(f)});
   return table.html();
 }
 
-// b minus a, resampled together; adds to `sentences` where both have seeds
-// enough.
+// Without where it was found and what else to do.
+std::string reason_of(const Error& error) {
+  const std::string text = error.what();
+  const size_t begin = text.starts_with('[') ? text.find("] ") + 2 : 0;
+  return text.substr(begin, text.find(". Hint: ") - begin);
+}
+
+// b minus a, resampled together. Adds to `sentences` where both have several
+// seeds, or cannot be compared.
 std::string difference_of(const Setting& a, const Setting& b,
                           PredictionsOfRuns& tables,
                           std::vector<std::string>& sentences) {
-  const auto [of_a, of_b] = pairs_of(a, b);
+  const Pairs pairs = pairs_of(a, b);
   const std::string heading =
       "<h3>" + html_text(b.name + " minus " + a.name) + "</h3>\n";
   const auto refused = [&](const std::string& why) {
@@ -129,58 +187,56 @@ std::string difference_of(const Setting& a, const Setting& b,
   };
   std::vector<const Predictions*> first, second;
   for (const auto& [runs, predictions] :
-       {std::pair(&of_a, &first), std::pair(&of_b, &second)})
+       {std::pair(&pairs.a, &first), std::pair(&pairs.b, &second)})
     for (const auto* run : *runs) {
-      if (run->sha256().empty() || run->sha256() != of_a.front()->sha256())
+      if (run->sha256().empty() || run->sha256() != pairs.a.front()->sha256())
         return refused(
             "they were not scored on the same images, so only their own "
             "intervals can be looked at");
-      predictions->push_back(tables.of(*run));
-      if (predictions->back() == nullptr)
-        return refused("predictions_" + run->split + ".csv of " + run->name +
-                       " was changed after the run and is not what its "
-                       "figures are of");
+      const auto& table = tables.of(*run);
+      if (!table.problem.empty()) return refused(table.problem);
+      predictions->push_back(&table.predictions);
     }
   constexpr size_t kResamples = 2000;  // the variance is then within 3 %
-  const RecipeComparison found =
-      compare_recipes(first, second, {.resamples = kResamples});
-  if (first.size() >= kLeastSeeds && found.mean.value)
-    sentences.push_back(sentence_of(a, b, found.mean, first.size()));
-  return heading + difference_table(found, first.size());
+  try {
+    const RecipeComparison found =
+        compare_recipes(first, second, {.resamples = kResamples});
+    if (first.size() > 1 && found.mean.value)
+      sentences.push_back(sentence_of(a, b, found.mean, pairs));
+    return heading +
+           difference_table(found, pairs.seeds(), first.size() >= kLeastSeeds);
+  } catch (const DataError& e) {  // other labels
+    return refused(reason_of(e));
+  }
 }
 
 bool has_seeds_enough(const Setting& setting) {
-  return runs_by_seed(setting).size() >= kLeastSeeds;
+  return setting.runs.size() >= kLeastSeeds;
 }
 
 }  // namespace
 
 std::string setting_differences(const std::vector<Setting>& settings,
                                 std::vector<std::string>& sentences) {
-  if (settings.size() == 1)
+  if (settings.size() < 2)
     return html_paragraph(
         "The runs differ in the seed alone: there are no two settings to "
         "compare.");
   PredictionsOfRuns tables;
   std::string html;
-  std::vector<std::string> few;
+  std::vector<std::string> single;
   for (size_t i = 0; i < settings.size(); ++i) {
-    const bool enough = has_seeds_enough(settings[i]);
-    if (!enough)
-      few.push_back(
-          settings[i].name + " (" +
-          counted(static_cast<int64_t>(runs_by_seed(settings[i]).size()),
-                  "seed") +
-          ")");
+    if (settings[i].runs.size() == 1) single.push_back(settings[i].name);
     for (size_t j = i + 1; j < settings.size(); ++j)
-      if (i == 0 || (enough && has_seeds_enough(settings[j])))
+      if (i == 0 ||
+          (has_seeds_enough(settings[i]) && has_seeds_enough(settings[j])))
         html += difference_of(settings[i], settings[j], tables, sentences);
   }
-  if (!few.empty())
+  if (!single.empty())
     sentences.push_back(
-        "too few seeds to say which is better: " + listed(few) +
-        "; one seed tells nothing of another training, and two seeds cannot "
-        "tell differences below about 0.05 (three or more are needed)");
+        "one seed tells nothing of another training, so no difference is "
+        "shown of " +
+        listed(single) + " (three or more seeds are needed)");
   return html + html_paragraph(
                     "Each interval is of its difference alone: of twenty, one "
                     "leaves out 0 by chance.");

@@ -96,6 +96,9 @@ RunSummary summarize_run(const fs::path& folder) {
   run.state = "not started";
   read_config(run, folder / "config.yaml");
   read_events(run, folder / "metrics.jsonl");
+  std::error_code error;
+  if (run.state == "not started" && fs::exists(folder / "results.json", error))
+    run.state = "finished";  // and its metrics.jsonl was taken away
   find_checkpoint(run);
   look_at_processes(run, folder);
   estimate_time_left(run);

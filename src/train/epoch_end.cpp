@@ -118,6 +118,7 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
                 {{"any_finding_auroc_mean_logit",
                   scores.any_finding_auroc_mean_logit.value_or(nan)},
                  {"best", std::string(is_best ? "yes" : "no")},
+                 {"validation_sha256", state_.validation_sha256},
                  {"auroc", by_finding}});
   parts_.metrics->write("val", state_.step, fields);
   show_distributions(parts_.metrics->tensorboard(), "val_scores", state_.step,

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/example_maps.hpp"
@@ -36,12 +37,14 @@ bool take_best_weights(const TrainingLoop::Parts& parts,
 
 void write_scores(const TrainingLoop::Parts& parts, int64_t step,
                   const FinalScores& finals, const Predictions& predictions,
-                  const SplitScores& result) {
+                  SplitScores& result) {
   const std::string& split = result.split;
   const Scores& scores = result.scores;
   const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::string table = predictions_csv(predictions);
   write_atomically(parts.folder.path() / ("predictions_" + split + ".csv"),
-                   predictions_csv(predictions));
+                   table);
+  result.predictions_sha256 = sha256_hex(table);
   std::map<std::string, double> by_finding;
   for (size_t k = 0; k < scores.findings.size(); ++k)
     by_finding[scores.findings[k]] = scores.auroc[k].value_or(nan);

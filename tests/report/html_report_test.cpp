@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
@@ -80,12 +81,14 @@ struct FinishedRun {
     point.threshold = 0.25;
     point.confusion = {30, 20, 80, 10};
     split.points = {point};
+    const std::string table =
+        "image,label:Mass,prob:Mass\nx,1,0.9\ny,0,0.1\nz,0,0.2\n";
+    split.predictions_sha256 = sha256_hex(table);
     write_results(folder.path(), facts_of("a & b"), {split});
     folder.write("metrics.jsonl",
                  "{\"event\":\"train\",\"step\":1,\"loss\":0.5}\n"
                  "{\"event\":\"train\",\"step\":2,\"loss\":0.4}\n");
-    folder.write("predictions_test.csv",
-                 "image,label:Mass,prob:Mass\nx,1,0.9\ny,0,0.1\nz,0,0.2\n");
+    folder.write("predictions_test.csv", table);
   }
 };
 
@@ -299,24 +302,28 @@ struct Sweep {
   ScratchFolder folder;
   std::vector<std::filesystem::path> runs;
 
-  void add(const std::string& rate, size_t seeds, double shift) {
+  void add(const std::string& rate, size_t seeds, double shift,
+           size_t first_seed = 1) {
     const auto networks = seeded_predictions(seeds, shift, runs.size());
-    for (size_t s = 0; s < seeds; ++s) {
-      const std::string name = rate + "-" + std::to_string(s + 1);
-      const Predictions& p = networks[s];
-      folder.write(name + "/config.yaml",
-                   "train: {lr: " + rate +
-                       "}\nrun: {seed: " + std::to_string(s + 1) + "}\n");
-      folder.write(name + "/predictions_test.csv", predictions_csv(p));
-      std::string split = "image,patient,split\n";
-      for (size_t i = 0; i < p.images.size(); ++i)
-        split += p.images[i] + "," + p.patients[i] + ",test\n";
-      folder.write(name + "/split.csv", split);
-      SplitScores test{"test", score(p), "bb"};
-      test.figures = figures_of(p, {}, {.resamples = 100});
-      write_results(folder / name, facts_of(name), {test});
-      runs.push_back(folder / name);
-    }
+    for (size_t s = 0; s < seeds; ++s)
+      write(rate, std::to_string(first_seed + s), networks[s]);
+  }
+
+  void write(const std::string& rate, const std::string& seed,
+             const Predictions& p) {
+    const std::string name = rate + "-" + seed;
+    folder.write(name + "/config.yaml",
+                 "train: {lr: " + rate + "}\nrun: {seed: " + seed + "}\n");
+    const std::string table = predictions_csv(p);
+    folder.write(name + "/predictions_test.csv", table);
+    std::string split = "image,patient,split\n";
+    for (size_t i = 0; i < p.images.size(); ++i)
+      split += p.images[i] + "," + p.patients[i] + ",test\n";
+    folder.write(name + "/split.csv", split);
+    SplitScores test{"test", score(p), "bb", sha256_hex(table)};
+    test.figures = figures_of(p, {}, {.resamples = 100});
+    write_results(folder / name, facts_of(name), {test});
+    runs.push_back(folder / name);
   }
 };
 
@@ -329,9 +336,15 @@ TEST_CASE("settings are compared over their seeds, in one sentence each") {
   sweep.add("0.003", 3, 2.5);
   const auto [html, sentences] = comparison_page(sweep.runs);
   REQUIRE(sentences.size() == 3);
-  CHECK(has(sentences[1], "train.lr=0.003 better than train.lr=0.001 by 0.1"));
-  CHECK(has(sentences[1], " for a new training and new patients: shown"));
-  CHECK(has(sentences[0], " for a new training and new patients: not shown"));
+  CHECK(sentences[1].starts_with(
+      "train.lr=0.003 better than train.lr=0.001: mean AUROC +0.1"));
+  CHECK(has(sentences[1],
+            ") for train.lr=0.003, 95 % for a new training and new patients, 3 "
+            "seeds each"));
+  CHECK(sentences[0].starts_with(
+      "no difference shown between train.lr=0.001 and train.lr=0.002: mean "
+      "AUROC -0.0"));
+  CHECK_FALSE(has(sentences[0], "better"));
   // No seed is compared with another one of its setting.
   CHECK(has(html, "<h3>train.lr=0.002 minus train.lr=0.001</h3>"));
   CHECK_FALSE(has(html, "0.001-2 minus"));
@@ -342,17 +355,86 @@ TEST_CASE("settings are compared over their seeds, in one sentence each") {
   CHECK(has(html.substr(mean, html.find("</tr>", mean) - mean), " to "));
 }
 
-TEST_CASE("which of two settings of two seeds is better is not told") {
+TEST_CASE("a worse setting is said to be so by its own sign") {
+  Sweep sweep;
+  sweep.add("0.001", 3, 2.5);
+  sweep.add("0.002", 3, 1.0);
+  const auto sentences = comparison_page(sweep.runs).sentences;
+  REQUIRE(sentences.size() == 1);
+  CHECK(sentences[0].starts_with(
+      "train.lr=0.001 better than train.lr=0.002: mean AUROC -0.1"));
+  CHECK(has(sentences[0], ") for train.lr=0.002, "));
+}
+
+TEST_CASE("seeds that only one of two settings has are told") {
+  Sweep sweep;
+  sweep.add("0.001", 4, 1.0);
+  sweep.add("0.002", 3, 1.0, 2);
+  sweep.add("0.003", 3, 1.0, 7);
+  const auto sentences = comparison_page(sweep.runs).sentences;
+  REQUIRE(sentences.size() == 3);
+  CHECK(sentences[0].ends_with(
+      ", 3 seeds each, 1 more of train.lr=0.001 left out"));
+  CHECK(sentences[2].ends_with(", 3 seeds each, none of them the same"));
+}
+
+TEST_CASE("of two seeds the page computes what they cannot tell") {
   Sweep sweep;
   sweep.add("0.001", 2, 1.0);
   sweep.add("0.003", 2, 2.5);
+  sweep.add("0.004", 1, 2.5);
   const auto [html, sentences] = comparison_page(sweep.runs);
-  REQUIRE(sentences.size() == 1);
-  CHECK(
-      has(sentences[0], "train.lr=0.001 (2 seeds), train.lr=0.003 (2 seeds)"));
-  CHECK(
-      has(sentences[0], "two seeds cannot tell differences below about 0.05"));
+  REQUIRE(sentences.size() == 2);
+  CHECK(sentences[0].starts_with(
+      "no difference shown between train.lr=0.001 and train.lr=0.003: of 2 "
+      "seeds each, differences in mean AUROC below 0."));
+  CHECK(has(sentences[1], "no difference is shown of train.lr=0.004 (three"));
   CHECK(has(html, "of these networks alone"));
+}
+
+TEST_CASE("tables that cannot be compared leave a page that says so") {
+  Sweep sweep;
+  sweep.add("0.001", 1, 1.0);
+  sweep.add("0.002", 1, 1.0);
+  const auto sentence = [&] {
+    const auto [html, sentences] = comparison_page(sweep.runs);
+    CHECK(has(html, "<p>Not compared: "));
+    return sentences.front();
+  };
+  const std::string both =
+      "train.lr=0.002 and train.lr=0.001 are not compared: ";
+  const std::string name = "0.002-1/predictions_test.csv";
+  // The AUROCs are the same, and the order of scores is another.
+  Predictions other = seeded_predictions(1, 1.0, 1)[0];
+  for (auto& p : other.probabilities) p *= 0.5;
+  sweep.folder.write(name, predictions_csv(other));
+  CHECK(sentence() == both +
+                          "predictions_test.csv of 0.002-1 was changed after "
+                          "the run (another SHA-256)");
+  std::filesystem::remove(sweep.folder / name);
+  CHECK(sentence() == both + "predictions_test.csv of 0.002-1 is not there");
+  other.labels[0] = 1 - other.labels[0];
+  sweep.runs.pop_back();
+  sweep.write("0.002", "1", other);
+  CHECK(sentence() == both + "1 labels differ between the tables");
+  sweep.folder.write("0.002-1/split.csv", "image,patient,split\n,,\n");
+  CHECK(sentence() ==
+        both + "predictions_test.csv or split.csv of 0.002-1 cannot be read");
+  std::filesystem::remove(sweep.folder / "0.002-1/split.csv");
+  CHECK(sentence() == both + "split.csv of 0.002-1 is not there");
+}
+
+TEST_CASE("a run without final scores keeps nobody from comparing the others") {
+  Sweep sweep;
+  sweep.add("0.001", 2, 1.0);
+  sweep.add("0.002", 1, 1.0);
+  std::filesystem::remove(sweep.runs[1] / "results.json");
+  const auto sentences = comparison_page(sweep.runs).sentences;
+  CHECK(sentences.front() ==
+        "0.001-2 (not started) is left out: it has no final scores");
+  sweep.runs.erase(sweep.runs.begin());
+  CHECK(has(error_of<CheckpointError>([&] { comparison_page(sweep.runs); }),
+            "no results.json"));
 }
 
 TEST_CASE("seeds of one setting are not compared") {

@@ -61,7 +61,7 @@ TEST_CASE("figures that are not finite are written as the format has them") {
   RunSummary run;
   run.folder = "/r";
   run.loss = std::nan("");
-  run.val_auroc = -INFINITY;
+  run.val_auroc.value = -INFINITY;
   const std::string text = openmetrics_text({run});
   CHECK(holds(text, "loss{run=\"\",folder=\"/r\"} NaN\n"));
   CHECK(holds(text, "validation_auroc{run=\"\",folder=\"/r\"} -Inf\n"));

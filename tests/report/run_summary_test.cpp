@@ -27,9 +27,11 @@ std::filesystem::path make_run(const ScratchFolder& folder,
   return folder / name;
 }
 
-std::string val_line(int step, double auroc, bool best) {
+std::string val_line(int step, double auroc, bool best,
+                     const std::string& scored_on = "") {
   return "{\"event\":\"val\",\"step\":" + std::to_string(step) +
-         ",\"mean_auroc\":" + std::to_string(auroc) + ",\"best\":\"" +
+         ",\"mean_auroc\":" + std::to_string(auroc) +
+         ",\"validation_sha256\":\"" + scored_on + "\",\"best\":\"" +
          (best ? "yes" : "no") + "\"}\n";
 }
 
@@ -145,9 +147,10 @@ TEST_CASE("settings are compared by the checkpoint that each seed chose") {
                      (seed < 3 ? test_line(0.6 + 0.1 * seed) : ""))));
   }
   runs[2].state = "died";
-  const auto groups = compare_runs(runs);
+  const auto [groups, left_out, same_validation] = compare_runs(runs);
   REQUIRE(groups.size() == 1);
-  CHECK((groups[0].test.count == 2 && groups[0].val.count == 3));
+  CHECK((groups[0].test.count == 2 && groups[0].val.count == 2));
+  CHECK(left_out == Strings{"not counted, because not finished: r3 (died)"});
   CHECK(groups[0].test.mean == Approx(0.75));
   CHECK(groups[0].test.sd == Approx(std::sqrt(0.005)));
   CHECK(groups[0].val.mean == Approx(0.70));
@@ -182,6 +185,100 @@ TEST_CASE("validation chooses a setting, whose test score alone is shown") {
         std::string::npos);
 }
 
+TEST_CASE("a copy of a run is no further seed") {
+  const ScratchFolder folder;
+  std::vector<RunSummary> runs;
+  for (const char* name : {"r1", "copy", "r2"}) {
+    Config config;
+    config.run.seed = name == std::string("r2") ? 2 : 1;
+    config.run.log_every = 1 + static_cast<int64_t>(runs.size());
+    config.launch.threads = config.run.log_every;
+    runs.push_back(summarize_run(make_run(
+        folder, name, config, val_line(3, 0.7, true) + test_line(0.8))));
+  }
+  const auto [groups, left_out, same_validation] = compare_runs(runs);
+  REQUIRE(groups.size() == 1);  // no result depends on what differs
+  CHECK(groups[0].runs == std::vector<const RunSummary*>{&runs[0], &runs[2]});
+  CHECK(left_out ==
+        Strings{"copy is not counted: it has the setting and the seed of r1"});
+  CHECK(comparison_text(runs).find("copy is not counted") != std::string::npos);
+  std::set<std::filesystem::path> seen;
+  CHECK(is_new_run(folder / "r1", seen));
+  CHECK_FALSE(is_new_run(folder / "r2/../r1/", seen));
+}
+
+TEST_CASE("validation on other images ranks no settings") {
+  const ScratchFolder folder;
+  std::vector<RunSummary> runs;
+  for (int fold = 0; fold < 2; ++fold) {
+    Config config;
+    config.data.folds = 2;
+    config.data.fold = fold;
+    runs.push_back(summarize_run(
+        make_run(folder, "fold" + std::to_string(fold), config,
+                 val_line(3, 0.7 + 0.1 * fold, true, std::to_string(fold)) +
+                     test_line(0.9125))));
+  }
+  const std::string text = comparison_text(runs);
+  CHECK(text.find("validation does not rank these settings") !=
+        std::string::npos);
+  CHECK(text.find("best") == std::string::npos);
+  CHECK(text.find("0.9125") == std::string::npos);
+}
+
+TEST_CASE("a run that is validated on other images has another best step") {
+  const ScratchFolder folder;
+  const RunSummary run = summarize_run(
+      make_run(folder, "r", {},
+               val_line(3, 0.9, true, "a") + val_line(6, 0.7, false, "b")));
+  CHECK(run.best_step == -1);
+  CHECK(run.val_auroc.value == Approx(0.7));
+}
+
+TEST_CASE("a number of ranks is a setting where a BatchNorm depends on it") {
+  const ScratchFolder folder;
+  for (const bool synchronized : {false, true}) {
+    std::vector<RunSummary> runs;
+    for (int ranks = 1; ranks <= 2; ++ranks) {
+      Config config;
+      config.model.sync_batchnorm = synchronized;
+      runs.push_back(summarize_run(
+          make_run(folder, "r" + std::to_string(ranks), config,
+                   "{\"event\":\"restart\",\"step\":0,\"ranks\":" +
+                       std::to_string(ranks) + "}\n" + test_line(0.8))));
+    }
+    CHECK(compare_runs(runs).groups.size() == (synchronized ? 1 : 2));
+  }
+}
+
+TEST_CASE("a rough mean AUROC is called so wherever status shows it") {
+  const ScratchFolder folder;
+  const std::string rough =
+      "\"mean_auroc\":0.75,\"findings_in_mean\":2,\"mean_is_rough\":\"yes\"";
+  std::vector<RunSummary> runs;
+  for (int seed = 1; seed <= 2; ++seed) {
+    Config config;
+    config.run.seed = seed;
+    runs.push_back(summarize_run(
+        make_run(folder, "r" + std::to_string(seed), config,
+                 "{\"event\":\"val\",\"step\":3,\"best\":\"yes\"," + rough +
+                     "}\n{\"event\":\"final\",\"split\":\"test\"," + rough +
+                     "}\n{\"event\":\"end\",\"step\":9}\n")));
+  }
+  const std::string text = comparison_text(runs);
+  const std::string groups = text.substr(text.find("settings that differ"));
+  CHECK(groups.find(" 2 *\n") != std::string::npos);
+  CHECK(text.find("test AUROC of these 0.7500 ± 0.0000 (n = 2) over 2 "
+                  "findings, none with ten positives") != std::string::npos);
+  CHECK(text.find("\n* rough: no finding has ten positives") !=
+        std::string::npos);
+  CHECK(summary_text(runs[0]).find("0.750 over 2 findings, none with ten") !=
+        std::string::npos);
+  const auto json = nlohmann::json::parse(summary_json(runs[0]));
+  CHECK(json["validation"]["mean_is_rough"] == true);
+  CHECK(json["final"]["test"]["findings_in_mean"] == 2);
+}
+
 TEST_CASE("a mean AUROC has its interval in status") {
   const ScratchFolder folder;
   const RunSummary run = summarize_run(make_run(
@@ -191,12 +288,13 @@ TEST_CASE("a mean AUROC has its interval in status") {
       "{\"event\":\"final\",\"step\":9,\"split\":\"test\",\"mean_auroc\":"
       "0.625,\"mean_auroc_low\":0.5,\"mean_auroc_high\":0.7}\n"));
   const std::string text = summary_text(run);
-  CHECK(text.find("0.750 (0.700 to 0.800) at the best step") !=
+  CHECK(text.find("0.750 (0.700 - 0.800); at the best step") !=
         std::string::npos);
-  CHECK(text.find("0.625 (0.500 to 0.700)") != std::string::npos);
+  CHECK(text.find("0.625 (0.500 - 0.700)") != std::string::npos);
   const auto json = nlohmann::json::parse(summary_json(run));
-  CHECK(json["validation_auroc_interval"] == nlohmann::json{0.7, 0.8});
-  CHECK(json["final_auroc_interval"]["test"] == nlohmann::json{0.5, 0.7});
+  CHECK(json["validation"]["mean_auroc_interval"] == nlohmann::json{0.7, 0.8});
+  CHECK(json["final"]["test"]["mean_auroc_interval"] ==
+        nlohmann::json{0.5, 0.7});
 }
 
 TEST_CASE("a folder that cannot be looked at is an error of its own") {
@@ -238,7 +336,7 @@ TEST_CASE(
   // 4 steps of 10 images at 20 images/s are 2 s; a quarter of it was waiting.
   CHECK(summary.data_wait_fraction == Approx(0.25));
   CHECK(summary.best_step == 3);
-  CHECK(summary.val_auroc == Approx(0.6));
+  CHECK(summary.val_auroc.value == Approx(0.6));
   CHECK(summary.slowest_rank == 1);
   CHECK(summary.slowest_ratio == Approx(2));  // 300 against a median of 150
   CHECK(summary.stragglers ==
@@ -272,10 +370,10 @@ TEST_CASE(
     Config config;
     config.run.seed = i;
     config.train.lr = i < 2 ? 0.5 : 0.25;
-    runs.push_back(
-        summarize_run(make_run(folder, "r" + std::to_string(i), config, "")));
+    runs.push_back(summarize_run(make_run(folder, "r" + std::to_string(i),
+                                          config, "{\"event\":\"end\"}\n")));
   }
-  const auto groups = compare_runs(runs);
+  const auto groups = compare_runs(runs).groups;
   REQUIRE(groups.size() == 2);
   CHECK(groups[0].settings == Strings{"train.lr=0.5"});
   CHECK(groups[1].settings == Strings{"train.lr=0.25"});
@@ -294,12 +392,12 @@ TEST_CASE("runs that differ in many settings have a line for each") {
     Config config;
     config.data.images = {std::string(60, static_cast<char>('a' + i))};
     config.train.lr = i < 1 ? 0.5 : 0.25;
-    config.launch.ranks = 1 + i;
-    runs.push_back(
-        summarize_run(make_run(folder, "r" + std::to_string(i), config, "")));
+    config.train.accumulate = 1 + i;
+    runs.push_back(summarize_run(make_run(folder, "r" + std::to_string(i),
+                                          config, "{\"event\":\"end\"}\n")));
   }
   const std::string text = comparison_text(runs);
-  CHECK(text.find("\nlaunch.ranks=2\n") != std::string::npos);
+  CHECK(text.find("\ntrain.accumulate=2\n") != std::string::npos);
   CHECK(text.find("\ntrain.lr=0.25\n") != std::string::npos);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() < 160);

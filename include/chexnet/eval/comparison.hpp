@@ -46,9 +46,11 @@ struct RecipeDifference {
   std::string finding;  // empty: the mean over findings (mean_columns())
   size_t positives = 0;
   std::optional<double> value;  // mean over the seeds
-  // From kLeastSeeds seeds on for another training and other patients, by
-  // interval_over_seeds(); of fewer for other patients of these networks alone.
-  std::optional<Interval> interval;
+  // 95 % for other patients of these networks alone, by resampling.
+  std::optional<Interval> of_networks;
+  // Of several seeds for another training and other patients, by
+  // interval_over_seeds().
+  std::optional<Interval> of_recipes;
 };
 
 struct RecipeComparison {

@@ -37,7 +37,7 @@ std::optional<AurocVariance> delong_by_patient(std::span<const double> scores,
 struct PairedTest {
   double difference = 0;   // AUROC of a minus that of b
   double variance = 0;     // of the difference
-  Interval interval = {};  // 95 %, normal
+  Interval interval = {};  // 95 %, normal, cut to -1..1
   // Two-sided, of "the two are equal". Empty where the variance is 0.
   std::optional<double> p = {};
 };

@@ -29,13 +29,17 @@ SampleMoments moments_of(std::span<const double> values);
 // at least one degree of freedom, whole or not.
 double student_95(double degrees_of_freedom);
 
-// Fewer seeds give no interval over seeds: of two, t is 12.7.
+// What cannot be outside of low..high cut to it: that leaves out no value that
+// is possible, so the interval holds the true one as often as before.
+Interval cut_to(const Interval& range, double low, double high);
+
+// Of fewer seeds nobody says which recipe is better: of two, t is up to 12.7.
 inline constexpr size_t kLeastSeeds = 3;
 
-// 95 % of the mean of `by_seed`, at least kLeastSeeds differences of two
-// recipes, for another training *and* other patients. Their patients are the
+// 95 % of the mean of `by_seed`, at least two differences of two recipes'
+// AUROCs, for another training *and* other patients. Their patients are the
 // same ones: `patient_variance` is that of the mean over patients. Degrees of
-// freedom by Satterthwaite (Biometrics Bulletin 1946).
+// freedom by Satterthwaite (Biometrics Bulletin 1946); cut to -1..1.
 Interval interval_over_seeds(std::span<const double> by_seed,
                              double patient_variance);
 

@@ -18,16 +18,35 @@ Spread spread_of(const std::vector<double>& values);
 // "0.7500 ± 0.0707 (n = 2)", "-" of none.
 std::string spread_text(const Spread& spread);
 
-// Runs that differ only in seed (and name, folder) form a group. All scores are
-// of the checkpoint that each run chose.
+// Mean AUROCs over seeds, and what each of them is a mean of.
+struct AurocSpread : Spread {
+  size_t findings = 0;  // the fewest of the runs
+  bool rough = false;   // of one of the runs
+};
+// "0.7500 ± 0.0707 (n = 2) over 8 findings".
+std::string spread_text(const AurocSpread& spread);
+
+// Finished runs, one of each seed, that differ in nothing else on which results
+// depend (Effect in config/options.hpp). All scores are of the checkpoint that
+// each run chose.
 struct RunGroup {
   std::vector<std::string> settings;  // "train.lr=0.001", …: what differs
                                       // between groups
   std::vector<const RunSummary*> runs;
-  Spread test, val;  // mean AUROC
+  AurocSpread test, val;
 };
-// None of `runs`, at least one, waits to begin.
-std::vector<RunGroup> compare_runs(const std::vector<RunSummary>& runs);
+struct RunGroups {
+  std::vector<RunGroup> groups;
+  // Sentences: which runs are not counted, and why.
+  std::vector<std::string> left_out;
+  // All were validated on the same images, labels, findings and crops: only
+  // then does validation rank them.
+  bool same_validation = true;
+};
+inline constexpr const char* kOtherValidation =
+    "validation does not rank these settings: they were validated on other "
+    "images, labels, findings or crops";
+RunGroups compare_runs(const std::vector<RunSummary>& runs);
 // A line for each run, and for several the comparison: settings in the order of
 // their validation scores, and the test score of the first alone, once no run
 // goes on. Who chose by the test score would report one that is too good.

@@ -6,10 +6,11 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "chexnet/eval/interval.hpp"
+#include "chexnet/eval/figures.hpp"
 
 namespace chexnet {
 
@@ -26,12 +27,11 @@ struct RunSummary {
   double data_wait_fraction = 0;  // of it
   std::optional<double> loss;
   int64_t best_step = -1;  // of the checkpoint it chose
-  std::optional<double>
-      val_auroc;  // there; without a best one, of the last evaluation
-  std::optional<Interval> val_interval;  // 95 % of it
-  std::map<std::string, double>
-      final_auroc;  // mean AUROC by split, of the final evaluation
-  std::map<std::string, std::optional<Interval>> final_interval;
+  // Mean AUROC there; without a best one, of the last evaluation.
+  MeanFigure val_auroc;
+  std::string validation_sha256;  // of all that decides what it is of
+  // By split, of the final evaluation.
+  std::map<std::string, MeanFigure> final_auroc;
   std::optional<int> slowest_rank;
   double slowest_ratio =
       1;  // its own time per step against the median of the ranks
@@ -57,6 +57,10 @@ void find_checkpoint(RunSummary& run);
 // where there is no run.
 std::vector<std::filesystem::path> find_runs(
     const std::filesystem::path& folder);
+// Adds the folder to `seen`; false, with a warning, where it is there already,
+// by another name too.
+bool is_new_run(const std::filesystem::path& folder,
+                std::set<std::filesystem::path>& seen);
 
 std::string summary_text(const RunSummary& run);
 std::string summary_json(const RunSummary& run);

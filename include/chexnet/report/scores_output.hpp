@@ -21,7 +21,9 @@ struct SplitScores {
   std::string split;
   Scores scores;
   std::string sha256 = {};  // of the split's images; empty for tables
-  Figures figures = {};     // on rank 0 alone
+  // Of the table of predictions that a run keeps; else empty.
+  std::string predictions_sha256 = {};
+  Figures figures = {};                     // on rank 0 alone
   std::vector<OperatingPoint> points = {};  // where there are thresholds
   std::string rules_from = {};  // "the model", or a table; empty: none chosen
   std::vector<Reliability> reliability = {};  // where `figures` are
@@ -40,7 +42,8 @@ std::string scores_text(const SplitScores& result);
 std::string scores_summary(const SplitScores& result);
 // "0.812 (0.780 - 0.841) over 8 findings", "not defined".
 std::string mean_auroc_text(const MeanFigure& mean);
-// mean_auroc, the ends of its interval and findings_in_mean, for metrics.jsonl.
+// mean_auroc, the ends of its interval, findings_in_mean and mean_is_rough, for
+// metrics.jsonl.
 void add_mean_auroc(const MeanFigure& mean, MetricFields& fields);
 // The object of `evaluate` in docs/json.md.
 Json scores_json(const SplitScores& result);

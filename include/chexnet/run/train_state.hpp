@@ -16,7 +16,7 @@ namespace chexnet {
 // says that bitwise equality is lost.
 struct SummationOrder {
   int64_t ranks = 1, threads = 1;
-  std::string gradient_compression, versions;
+  std::string gradient_compression = {}, versions = {};
   double bucket_mb = 0;  // 0 = not yet chosen (launch.bucket_mb: auto)
   int64_t accumulate = 1;
 };

@@ -212,8 +212,7 @@ TEST_CASE("validation on other images ranks no settings") {
   std::vector<RunSummary> runs;
   for (int fold = 0; fold < 2; ++fold) {
     Config config;
-    config.data.folds = 2;
-    config.data.fold = fold;
+    config.data.fold = {.number = fold + 1, .folds = 2};
     runs.push_back(summarize_run(
         make_run(folder, "fold" + std::to_string(fold), config,
                  val_line(3, 0.7 + 0.1 * fold, true, std::to_string(fold)) +

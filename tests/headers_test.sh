@@ -5,10 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 torch_folders='model|train'  # those of src/CMakeLists.txt's part with LibTorch
 if [ "${1:-}" = torch ]; then
-  mapfile -t headers < <(find include -name '*.hpp' | grep -E "chexnet/($torch_folders)/" | sort)
+  mapfile -t headers < <(find include -name '*.hpp' | grep -E "chexnet/($torch_folders)/[^/]+$" | sort)
   include=(-isystem "$(head -n 1 third_party/.torch-cuda13)/include")
 else
-  mapfile -t headers < <(find include -name '*.hpp' | grep -vE "chexnet/($torch_folders)/" | sort)
+  mapfile -t headers < <(find include -name '*.hpp' | grep -vE "chexnet/($torch_folders)/[^/]+$" | sort)
   include=()
 fi
 [ ${#headers[@]} -gt 5 ] || { echo "only ${#headers[@]} headers found: wrong folder?"; exit 1; }

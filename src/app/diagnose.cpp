@@ -1,7 +1,7 @@
 // diagnose CONFIG measures what limits a run, part by part
 // (train/stage_rates.cpp); diagnose RUN reads what a run wrote, which costs
 // nothing but knows waiting times only: it cannot tell disk from decoding. Both
-// end in run/diagnosis.cpp, which names the limit.
+// end in train/run/diagnosis.cpp, which names the limit.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -21,13 +21,13 @@
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/report/metric_lines.hpp"
-#include "chexnet/run/config_agreement.hpp"
-#include "chexnet/run/dataset.hpp"
-#include "chexnet/run/diagnosis.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
 #include "chexnet/train/network_options.hpp"
+#include "chexnet/train/run/config_agreement.hpp"
+#include "chexnet/train/run/dataset.hpp"
+#include "chexnet/train/run/diagnosis.hpp"
 #include "chexnet/train/run_context.hpp"
 #include "chexnet/train/stage_rates.hpp"
 #include "chexnet/train/trainer.hpp"

@@ -20,8 +20,11 @@
 #include <utility>
 
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/app/start_rows.hpp"
 #include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/comm/timeouts.hpp"
+#include "chexnet/comm/watch/hard_exit.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
@@ -29,17 +32,14 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launched_ranks.hpp"
+#include "chexnet/launch/machine/affinity.hpp"
 #include "chexnet/launch/mpi_family.hpp"
 #include "chexnet/launch/network.hpp"
 #include "chexnet/launch/open_ports.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/launch/start_checks.hpp"
-#include "chexnet/machine/affinity.hpp"
-#include "chexnet/watch/hard_exit.hpp"
-#include "chexnet/watch/wait_deadline.hpp"
 #include "parent.hpp"
-#include "start_rows.hpp"
 
 namespace chexnet {
 namespace {

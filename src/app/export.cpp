@@ -8,14 +8,14 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
-#include "chexnet/checkpoint/store.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/exchange/export_folder.hpp"
-#include "chexnet/exchange/export_texts.hpp"
-#include "chexnet/exchange/named_weights.hpp"
+#include "chexnet/model/formats/export_folder.hpp"
+#include "chexnet/model/formats/export_texts.hpp"
+#include "chexnet/model/formats/named_weights.hpp"
+#include "chexnet/train/checkpoint/store.hpp"
 #include "model_file.hpp"
 #include "test_vectors.hpp"
 

@@ -21,7 +21,7 @@
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/audit.hpp"
-#include "chexnet/machine/affinity.hpp"
+#include "chexnet/launch/machine/affinity.hpp"
 #include "chexnet/report/run_files.hpp"
 
 namespace chexnet {

@@ -5,8 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "chexnet/checkpoint/store.hpp"
-#include "chexnet/run/train_state.hpp"
+#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/run/train_state.hpp"
 
 namespace chexnet {
 

@@ -12,7 +12,7 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/core/temporary_folder.hpp"
-#include "chexnet/storage/stores.hpp"
+#include "chexnet/data/storage/stores.hpp"
 
 namespace chexnet {
 

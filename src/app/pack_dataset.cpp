@@ -19,9 +19,9 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/pack_job.hpp"
-#include "chexnet/machine/affinity.hpp"
-#include "chexnet/run/config_agreement.hpp"
-#include "chexnet/run/dataset.hpp"
+#include "chexnet/launch/machine/affinity.hpp"
+#include "chexnet/train/run/config_agreement.hpp"
+#include "chexnet/train/run/dataset.hpp"
 #include "object_files.hpp"
 
 namespace chexnet {

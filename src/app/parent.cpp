@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "chexnet/comm/timeouts.hpp"
+#include "chexnet/comm/watch/postmortem.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
@@ -30,12 +31,11 @@
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/launcher_codes.hpp"
+#include "chexnet/launch/machine/host_checks.hpp"
 #include "chexnet/launch/restart_policy.hpp"
-#include "chexnet/machine/host_checks.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
-#include "chexnet/run/run_folder.hpp"
-#include "chexnet/watch/postmortem.hpp"
+#include "chexnet/train/run/run_folder.hpp"
 #include "restart_hosts.hpp"
 
 namespace chexnet {

@@ -14,7 +14,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/machine/affinity.hpp"
+#include "chexnet/launch/machine/affinity.hpp"
 
 namespace chexnet {
 

@@ -11,7 +11,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/lost_hosts.hpp"
-#include "chexnet/machine/affinity.hpp"
+#include "chexnet/launch/machine/affinity.hpp"
 
 namespace chexnet {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "chexnet/app/image_scores.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/run/input_set.hpp"
+#include "chexnet/train/run/input_set.hpp"
 
 namespace chexnet {
 

@@ -16,8 +16,8 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/engine/network_spec.hpp"
 #include "chexnet/launch/self_launch.hpp"
+#include "chexnet/model/engine/network_spec.hpp"
 
 namespace chexnet {
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "chexnet/config/config.hpp"
-#include "chexnet/run/dataset.hpp"
-#include "chexnet/run/training_overlap.hpp"
 #include "chexnet/train/model_card.hpp"
+#include "chexnet/train/run/dataset.hpp"
+#include "chexnet/train/run/training_overlap.hpp"
 
 namespace chexnet {
 

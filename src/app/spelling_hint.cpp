@@ -1,7 +1,7 @@
 // The parser keeps the words that it could not place. The first of them is
 // compared with what could have stood there: an option of the command that was
 // recognized, or a command where none was.
-#include "spelling_hint.hpp"
+#include "chexnet/app/spelling_hint.hpp"
 
 #include <CLI/CLI.hpp>
 #include <array>

@@ -1,7 +1,7 @@
 // doctor's rows about what starts ranks. Where no ranks are asked for (`needed`
 // is false) a missing mpirun or MPI library is worth a warning and no failure:
 // one rank needs neither.
-#include "start_rows.hpp"
+#include "chexnet/app/start_rows.hpp"
 
 #include <filesystem>
 #include <system_error>

@@ -5,13 +5,13 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/data/image/encode.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/phantom.hpp"
-#include "chexnet/image/encode.hpp"
-#include "chexnet/run/input_set.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/predict.hpp"
+#include "chexnet/train/run/input_set.hpp"
 #include "model_file.hpp"
 
 namespace chexnet {

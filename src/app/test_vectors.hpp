@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "chexnet/exchange/export_folder.hpp"
-#include "chexnet/exchange/export_texts.hpp"
+#include "chexnet/model/formats/export_folder.hpp"
+#include "chexnet/model/formats/export_texts.hpp"
 #include "chexnet/train/network_state.hpp"
 
 namespace chexnet {

@@ -21,8 +21,8 @@
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/timeline.hpp"
-#include "chexnet/run/job_clock.hpp"
-#include "chexnet/run/run_folder.hpp"
+#include "chexnet/train/run/job_clock.hpp"
+#include "chexnet/train/run/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 
 namespace chexnet {

@@ -1,4 +1,4 @@
-#include "version.hpp"
+#include "chexnet/app/version.hpp"
 
 #include <CLI/CLI.hpp>
 #include <iostream>

@@ -7,7 +7,7 @@
 #include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/machine/topology.hpp"
+#include "chexnet/launch/machine/topology.hpp"
 
 namespace chexnet {
 namespace {

@@ -21,8 +21,8 @@
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launchers.hpp"
-#include "chexnet/machine/affinity.hpp"
-#include "chexnet/machine/binding.hpp"
+#include "chexnet/launch/machine/affinity.hpp"
+#include "chexnet/launch/machine/binding.hpp"
 
 namespace chexnet {
 namespace {

@@ -1,7 +1,7 @@
 // nlohmann-json keeps the last of two equal keys, and its parser with a
 // callback looks through a whole object after each of its members. So the text
 // is read twice: by events, which need no memory but for keys, and then whole.
-#include "chexnet/core/checked_json.hpp"
+#include "checked_json.hpp"
 
 #include <nlohmann/json.hpp>
 #include <set>

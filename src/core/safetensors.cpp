@@ -8,7 +8,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/core/checked_json.hpp"
+#include "checked_json.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/file_start.hpp"
 #include "chexnet/core/files.hpp"

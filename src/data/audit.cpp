@@ -16,9 +16,9 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parallel.hpp"
-#include "chexnet/data/name_table.hpp"
-#include "chexnet/data/near_duplicates.hpp"
-#include "chexnet/data/picture_note.hpp"
+#include "name_table.hpp"
+#include "near_duplicates.hpp"
+#include "picture_note.hpp"
 
 namespace chexnet {
 namespace {

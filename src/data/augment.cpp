@@ -14,7 +14,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "chexnet/core/philox.hpp"
-#include "chexnet/image/crop.hpp"
+#include "chexnet/data/image/crop.hpp"
 
 namespace chexnet {
 namespace {

@@ -11,7 +11,7 @@
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/data/pack.hpp"
-#include "chexnet/storage/damaged_container.hpp"
+#include "chexnet/data/storage/damaged_container.hpp"
 
 namespace chexnet {
 namespace {

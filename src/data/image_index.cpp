@@ -11,7 +11,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
-#include "chexnet/data/name_table.hpp"
+#include "name_table.hpp"
 
 namespace chexnet {
 namespace {

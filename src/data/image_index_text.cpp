@@ -10,7 +10,7 @@
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/image_index.hpp"
-#include "chexnet/storage/index_text.hpp"
+#include "chexnet/data/storage/index_text.hpp"
 
 namespace chexnet {
 namespace {

@@ -9,8 +9,8 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_parts.hpp"
-#include "chexnet/storage/tar.hpp"
-#include "chexnet/storage/tfrecord.hpp"
+#include "chexnet/data/storage/tar.hpp"
+#include "chexnet/data/storage/tfrecord.hpp"
 
 namespace chexnet {
 namespace {

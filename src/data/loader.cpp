@@ -26,7 +26,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/data/picture_note.hpp"
+#include "picture_note.hpp"
 
 namespace chexnet {
 namespace {

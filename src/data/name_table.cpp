@@ -2,7 +2,7 @@
 // as many look-ups as it has folders, however many images share its last part.
 // A bare name also serves a row that has folders, if it is the only row with
 // that last part.
-#include "chexnet/data/name_table.hpp"
+#include "name_table.hpp"
 
 namespace chexnet {
 

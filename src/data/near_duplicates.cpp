@@ -7,7 +7,7 @@
 //   copy       ==     x      ==     x      xx     x
 //
 // That copy is equal in parts 0 and 2, and found twice.
-#include "chexnet/data/near_duplicates.hpp"
+#include "near_duplicates.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -18,7 +18,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "chexnet/image/resize.hpp"
+#include "chexnet/data/image/resize.hpp"
 
 namespace chexnet {
 namespace {

@@ -14,8 +14,8 @@
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/image/encode.hpp"
 #include "chexnet/data/manifest.hpp"
-#include "chexnet/image/encode.hpp"
 
 namespace chexnet {
 namespace {

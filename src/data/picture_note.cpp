@@ -1,7 +1,7 @@
-#include "chexnet/data/picture_note.hpp"
+#include "picture_note.hpp"
 
 #include "chexnet/core/text_parts.hpp"
-#include "chexnet/image/picture_facts.hpp"
+#include "chexnet/data/image/picture_facts.hpp"
 
 namespace chexnet {
 namespace {

@@ -14,10 +14,10 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/data/image/encode.hpp"
 #include "chexnet/data/pack_job.hpp"
-#include "chexnet/image/encode.hpp"
-#include "chexnet/storage/index_text.hpp"
-#include "chexnet/storage/tfrecord.hpp"
+#include "chexnet/data/storage/index_text.hpp"
+#include "chexnet/data/storage/tfrecord.hpp"
 #include "pack_work.hpp"
 
 namespace chexnet {

@@ -22,7 +22,7 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/core/text_parts.hpp"
-#include "chexnet/data/staged_copy.hpp"
+#include "staged_copy.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;

@@ -6,7 +6,7 @@
 // A sum is written after its piece was read back from the disk, so a piece with
 // a good sum is good, and a copy that was killed goes on with the first one
 // that has none.
-#include "chexnet/data/staged_copy.hpp"
+#include "staged_copy.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

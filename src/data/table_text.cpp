@@ -8,7 +8,7 @@
 #include "chexnet/core/temporary_folder.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/image_source.hpp"
-#include "chexnet/storage/stores.hpp"
+#include "chexnet/data/storage/stores.hpp"
 
 namespace chexnet {
 

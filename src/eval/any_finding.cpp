@@ -1,4 +1,4 @@
-#include "chexnet/eval/any_finding.hpp"
+#include "any_finding.hpp"
 
 #include <algorithm>
 #include <cmath>

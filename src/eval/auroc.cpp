@@ -2,7 +2,7 @@
 // which the positive has the higher score, ties counting one half (Mann and
 // Whitney's U). Scores sorted ascending, each run of equal scores wins all
 // negatives below it and half of those in it.
-#include "chexnet/eval/auroc.hpp"
+#include "auroc.hpp"
 
 #include <algorithm>
 #include <cassert>

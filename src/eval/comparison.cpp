@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "auroc.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/findings.hpp"
-#include "chexnet/eval/auroc.hpp"
 #include "chexnet/eval/scored_columns.hpp"
 
 namespace chexnet {

@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "chexnet/eval/any_finding.hpp"
-#include "chexnet/eval/auroc.hpp"
+#include "any_finding.hpp"
+#include "auroc.hpp"
 #include "chexnet/eval/calibration_error.hpp"
 #include "chexnet/eval/delong.hpp"
 #include "chexnet/eval/ranked_cases.hpp"

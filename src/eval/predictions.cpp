@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "any_finding.hpp"
+#include "auroc.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/findings.hpp"
-#include "chexnet/eval/any_finding.hpp"
-#include "chexnet/eval/auroc.hpp"
 #include "chexnet/eval/scored_columns.hpp"
 
 namespace chexnet {

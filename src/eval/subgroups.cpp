@@ -11,9 +11,9 @@
 #include <set>
 #include <utility>
 
+#include "auroc.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/ages.hpp"
-#include "chexnet/eval/auroc.hpp"
 
 namespace chexnet {
 namespace {

@@ -1,4 +1,4 @@
-#include "chexnet/model/architecture.hpp"
+#include "architecture.hpp"
 
 #include <cassert>
 #include <string>

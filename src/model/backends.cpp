@@ -1,6 +1,6 @@
 #include "aten/aten_backend.hpp"
 #include "chexnet/model/backend.hpp"
-#include "engine/engine_backend.hpp"
+#include "engine_backend.hpp"
 
 namespace chexnet {
 

@@ -10,7 +10,7 @@
 #include <cassert>
 #include <utility>
 
-#include "chexnet/model/architecture.hpp"
+#include "architecture.hpp"
 
 namespace chexnet {
 namespace {

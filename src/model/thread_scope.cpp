@@ -1,4 +1,4 @@
-#include "chexnet/model/thread_scope.hpp"
+#include "thread_scope.hpp"
 
 #include <ATen/Parallel.h>
 

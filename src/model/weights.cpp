@@ -14,7 +14,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/findings.hpp"
-#include "chexnet/model/thread_scope.hpp"
+#include "thread_scope.hpp"
 
 namespace chexnet {
 namespace {

@@ -10,7 +10,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "chexnet/image/encode.hpp"
+#include "chexnet/data/image/encode.hpp"
 
 namespace chexnet {
 namespace {

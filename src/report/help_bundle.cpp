@@ -16,11 +16,11 @@
 #include "chexnet/core/temporary_folder.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/report/help_config.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/redaction.hpp"
 #include "chexnet/report/run_summary.hpp"
 #include "foreign_folder.hpp"
+#include "help_config.hpp"
 
 namespace chexnet {
 namespace {

@@ -1,4 +1,4 @@
-#include "chexnet/report/help_config.hpp"
+#include "help_config.hpp"
 
 #include <yaml-cpp/yaml.h>
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/comm/watch/postmortem.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -16,7 +17,6 @@
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/waiting_run.hpp"
-#include "chexnet/watch/postmortem.hpp"
 #include "report_values.hpp"
 
 namespace chexnet {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "chexnet/comm/watch/postmortem.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/clock.hpp"
@@ -13,7 +14,6 @@
 #include "chexnet/report/metric_lines.hpp"
 #include "chexnet/report/run_summary.hpp"
 #include "chexnet/report/waiting_run.hpp"
-#include "chexnet/watch/postmortem.hpp"
 #include "run_events.hpp"
 
 namespace chexnet {

@@ -15,7 +15,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/train/device_deadline.hpp"
+#include "device_deadline.hpp"
 
 namespace chexnet {
 

@@ -1,6 +1,6 @@
 // The batch knows its shape by the sizes of its two arrays alone: S from the
 // pixels of an image, K from the labels of one.
-#include "chexnet/train/batch_tensors.hpp"
+#include "batch_tensors.hpp"
 
 #include <ATen/ATen.h>
 

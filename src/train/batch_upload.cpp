@@ -1,7 +1,7 @@
 // A buffer is written again two uploads later. By then the step that read it is
 // launched, but maybe not computed: `computed` is recorded at the upload
 // between the two, behind that step, and the copy waits for it on the device.
-#include "chexnet/train/batch_upload.hpp"
+#include "batch_upload.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "chexnet/image/crop.hpp"
+#include "chexnet/data/image/crop.hpp"
 #include "chexnet/train/score_images.hpp"
 
 namespace chexnet {

@@ -9,8 +9,8 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/machine/affinity.hpp"
-#include "chexnet/machine/gpu_access.hpp"
+#include "chexnet/launch/machine/affinity.hpp"
+#include "chexnet/launch/machine/gpu_access.hpp"
 
 namespace chexnet {
 namespace {

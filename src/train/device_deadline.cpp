@@ -1,11 +1,11 @@
-#include "chexnet/train/device_deadline.hpp"
+#include "device_deadline.hpp"
 
 #include "chexnet/comm/timeouts.hpp"
+#include "chexnet/comm/watch/hard_exit.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/watch/hard_exit.hpp"
 
 namespace chexnet {
 

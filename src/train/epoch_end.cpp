@@ -22,8 +22,8 @@
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/network_state.hpp"
-#include "chexnet/train/rank_agreement.hpp"
-#include "chexnet/train/training_loop.hpp"
+#include "rank_agreement.hpp"
+#include "training_loop.hpp"
 
 namespace chexnet {
 namespace {

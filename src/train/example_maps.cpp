@@ -1,6 +1,6 @@
 // Rank 0 knows the thresholds, so it chooses; every rank draws the maps of the
 // images that it computes.
-#include "chexnet/train/example_maps.hpp"
+#include "example_maps.hpp"
 
 #include <map>
 #include <nlohmann/json.hpp>

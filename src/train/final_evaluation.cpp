@@ -1,7 +1,7 @@
 // `best` is a link that rank 0 moves. Rank 0 alone looks whether it is there
 // and reads it; the others get the weights by broadcast. On a shared file
 // system they might still see the old link.
-#include "chexnet/train/final_evaluation.hpp"
+#include "final_evaluation.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +11,10 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
-#include "chexnet/train/example_maps.hpp"
 #include "chexnet/train/model_card.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
+#include "example_maps.hpp"
 
 namespace chexnet {
 namespace {

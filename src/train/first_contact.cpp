@@ -1,7 +1,7 @@
 // What has passed is remembered by all that a result depends on. So another
 // driver, another GPU or a new build is tested anew, and an unchanged one costs
 // two checksums of files.
-#include "chexnet/train/first_contact.hpp"
+#include "first_contact.hpp"
 
 #include <dlfcn.h>
 #include <torch/headeronly/version.h>
@@ -10,7 +10,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/launch/environment.hpp"
-#include "chexnet/run/remembered_check.hpp"
+#include "chexnet/train/run/remembered_check.hpp"
 
 namespace chexnet {
 namespace {

@@ -15,7 +15,7 @@
 namespace chexnet {
 namespace {
 
-// PyTorch's GradScaler and LossScale agree on these (run/loss_scale.hpp).
+// PyTorch's GradScaler and LossScale agree on these (train/run/loss_scale.hpp).
 constexpr double kGrowth = 2, kBackoff = 0.5;
 constexpr int64_t kGrowthInterval = 2000;
 

@@ -8,18 +8,18 @@
 #include <optional>
 #include <utility>
 
+#include "batch_tensors.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/image/crop.hpp"
+#include "chexnet/data/image/decode.hpp"
 #include "chexnet/data/loader.hpp"
-#include "chexnet/image/crop.hpp"
-#include "chexnet/image/decode.hpp"
 #include "chexnet/model/layer_cam.hpp"
-#include "chexnet/train/batch_tensors.hpp"
-#include "chexnet/train/device_deadline.hpp"
+#include "device_deadline.hpp"
 
 namespace chexnet {
 namespace {

@@ -13,8 +13,8 @@
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/data/image/crop.hpp"
 #include "chexnet/data/image_reader.hpp"
-#include "chexnet/image/crop.hpp"
 #include "chexnet/model/weights.hpp"
 #include "model_description.hpp"
 

@@ -26,7 +26,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/model/weights.hpp"
-#include "chexnet/train/device_deadline.hpp"
+#include "device_deadline.hpp"
 #include "model_description.hpp"
 
 namespace chexnet {

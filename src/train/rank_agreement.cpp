@@ -1,4 +1,4 @@
-#include "chexnet/train/rank_agreement.hpp"
+#include "rank_agreement.hpp"
 
 #include <ATen/ATen.h>
 

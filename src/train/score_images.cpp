@@ -20,17 +20,17 @@
 #include <deque>
 #include <vector>
 
+#include "batch_tensors.hpp"
+#include "batch_upload.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/data/damage.hpp"
 #include "chexnet/data/loader.hpp"
-#include "chexnet/train/batch_tensors.hpp"
-#include "chexnet/train/batch_upload.hpp"
-#include "chexnet/train/device_deadline.hpp"
 #include "chexnet/train/host_copy.hpp"
 #include "crops.hpp"
+#include "device_deadline.hpp"
 
 namespace chexnet {
 namespace {

@@ -14,7 +14,7 @@
 #include "chexnet/comm/buckets.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/train/device_deadline.hpp"
+#include "device_deadline.hpp"
 
 namespace chexnet {
 namespace {

@@ -1,7 +1,7 @@
 // One row per line, for people who compare two runs: no row depends on the
 // order of others, and what decides about a result (sums of files, seed,
 // libraries) is always there.
-#include "chexnet/train/settings.hpp"
+#include "settings.hpp"
 
 #include <torch/headeronly/version.h>
 #include <unistd.h>
@@ -15,8 +15,8 @@
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/self_launch.hpp"
-#include "chexnet/run/recipe.hpp"
-#include "chexnet/run/schedule.hpp"
+#include "chexnet/train/run/recipe.hpp"
+#include "chexnet/train/run/schedule.hpp"
 
 namespace chexnet {
 namespace {

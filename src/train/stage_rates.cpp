@@ -15,13 +15,13 @@
 #include <cassert>
 #include <memory>
 
+#include "batch_tensors.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/data/balanced.hpp"
 #include "chexnet/data/loader.hpp"
 #include "chexnet/data/pipeline.hpp"
-#include "chexnet/train/batch_tensors.hpp"
 
 namespace chexnet {
 namespace {

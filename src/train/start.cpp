@@ -8,7 +8,7 @@
 //
 // Rank 0 reads; the others get all by broadcast, so that no rank can see
 // another checkpoint.
-#include "chexnet/train/start.hpp"
+#include "start.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,9 +21,9 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/model/weights.hpp"
-#include "chexnet/run/recipe.hpp"
-#include "chexnet/train/device_deadline.hpp"
 #include "chexnet/train/network_state.hpp"
+#include "chexnet/train/run/recipe.hpp"
+#include "device_deadline.hpp"
 
 namespace chexnet {
 namespace {

@@ -1,6 +1,6 @@
 // A line's rate counts from the line before or from skip(), so evaluations and
 // checkpoints are in no rate.
-#include "chexnet/train/train_log.hpp"
+#include "train_log.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/run/schedule.hpp"
+#include "chexnet/train/run/schedule.hpp"
 
 namespace chexnet {
 

@@ -14,7 +14,7 @@
 // So a GPU computes step k while the host takes in and agrees about step k+1.
 // Whatever decides about the way on comes out of agree() or out of reduced
 // gradients, so all ranks take the same branch without asking again.
-#include "chexnet/train/training_loop.hpp"
+#include "training_loop.hpp"
 
 #include <ATen/ATen.h>
 
@@ -23,6 +23,7 @@
 #include <cmath>
 #include <utility>
 
+#include "batch_tensors.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
@@ -30,9 +31,8 @@
 #include "chexnet/data/balanced.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/train/auto_batch.hpp"
-#include "chexnet/train/batch_tensors.hpp"
 #include "chexnet/train/library_error.hpp"
-#include "chexnet/train/rank_agreement.hpp"
+#include "rank_agreement.hpp"
 
 namespace chexnet {
 namespace {

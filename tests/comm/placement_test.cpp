@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "chexnet/machine/affinity.hpp"
+#include "chexnet/launch/machine/affinity.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/made_up_gpus.hpp"

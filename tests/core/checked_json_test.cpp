@@ -1,4 +1,4 @@
-#include "chexnet/core/checked_json.hpp"
+#include "core/checked_json.hpp"
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>

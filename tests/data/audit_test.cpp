@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "chexnet/image/encode.hpp"
+#include "chexnet/data/image/encode.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

@@ -12,15 +12,15 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/checkpoint/store.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/data/pack_job.hpp"
-#include "chexnet/data/staged_copy.hpp"
-#include "chexnet/run/train_state.hpp"
+#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/run/train_state.hpp"
+#include "data/staged_copy.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/long_tests.hpp"

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "chexnet/data/image_index.hpp"
-#include "chexnet/data/name_table.hpp"
-#include "chexnet/storage/tfrecord.hpp"
+#include "chexnet/data/storage/tfrecord.hpp"
+#include "data/name_table.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

@@ -1,4 +1,4 @@
-#include "chexnet/data/near_duplicates.hpp"
+#include "data/near_duplicates.hpp"
 
 #include <turbojpeg.h>
 
@@ -7,10 +7,10 @@
 
 #include "chexnet/core/files.hpp"
 #include "chexnet/data/audit.hpp"
+#include "chexnet/data/image/decode.hpp"
+#include "chexnet/data/image/encode.hpp"
+#include "chexnet/data/image/resize.hpp"
 #include "chexnet/data/phantom.hpp"
-#include "chexnet/image/decode.hpp"
-#include "chexnet/image/encode.hpp"
-#include "chexnet/image/resize.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

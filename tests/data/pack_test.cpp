@@ -11,7 +11,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/file_lock.hpp"
 #include "chexnet/core/files.hpp"
-#include "chexnet/storage/stores.hpp"
+#include "chexnet/data/storage/stores.hpp"
 #include "support/catch.hpp"
 #include "support/container_set.hpp"
 #include "support/counting_store.hpp"

@@ -6,7 +6,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/data/loader.hpp"
-#include "chexnet/storage/tfrecord.hpp"
+#include "chexnet/data/storage/tfrecord.hpp"
 #include "support/catch.hpp"
 #include "support/container_set.hpp"
 #include "support/fixtures.hpp"

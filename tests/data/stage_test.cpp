@@ -11,7 +11,7 @@
 
 #include "chexnet/core/files.hpp"
 #include "chexnet/data/image_source.hpp"
-#include "chexnet/data/staged_copy.hpp"
+#include "data/staged_copy.hpp"
 #include "support/catch.hpp"
 #include "support/container_set.hpp"
 #include "support/counting_store.hpp"

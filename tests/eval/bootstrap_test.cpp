@@ -14,7 +14,7 @@
 
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
-#include "chexnet/eval/auroc.hpp"
+#include "eval/auroc.hpp"
 #include "made_up_cases.hpp"
 #include "simulated_patients.hpp"
 #include "support/catch.hpp"

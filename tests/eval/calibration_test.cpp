@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "chexnet/core/philox.hpp"
-#include "chexnet/eval/auroc.hpp"
 #include "chexnet/eval/calibration_error.hpp"
+#include "eval/auroc.hpp"
 #include "made_up_cases.hpp"
 #include "support/catch.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <random>
 
-#include "chexnet/eval/auroc.hpp"
+#include "eval/auroc.hpp"
 #include "support/catch.hpp"
 
 using namespace chexnet;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/eval/auroc.hpp"
+#include "eval/auroc.hpp"
 #include "made_up_cases.hpp"
 #include "simulated_patients.hpp"
 #include "support/catch.hpp"

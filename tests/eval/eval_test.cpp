@@ -4,8 +4,8 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/philox.hpp"
-#include "chexnet/eval/auroc.hpp"
 #include "chexnet/eval/predictions.hpp"
+#include "eval/auroc.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/eval/auroc.hpp"
+#include "eval/auroc.hpp"
 #include "made_up_cases.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

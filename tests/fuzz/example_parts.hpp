@@ -1,7 +1,7 @@
 // Small tf.train.Examples.
 #pragma once
 
-#include "chexnet/storage/tfrecord.hpp"
+#include "chexnet/data/storage/tfrecord.hpp"
 #include "target.hpp"
 
 namespace chexnet::fuzz {

@@ -1,8 +1,8 @@
 // What holds of every picture that is taken, whatever its format.
 #pragma once
 
-#include "chexnet/image/decode.hpp"
-#include "chexnet/image/picture_facts.hpp"
+#include "chexnet/data/image/decode.hpp"
+#include "chexnet/data/image/picture_facts.hpp"
 #include "target.hpp"
 
 namespace chexnet::fuzz {

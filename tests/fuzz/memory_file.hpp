@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/storage/store.hpp"
+#include "chexnet/data/storage/store.hpp"
 #include "target.hpp"
 
 namespace chexnet::fuzz {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "chexnet/image/resize.hpp"
+#include "chexnet/data/image/resize.hpp"
 #include "target.hpp"
 
 namespace chexnet::fuzz {

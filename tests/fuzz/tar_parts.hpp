@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "chexnet/storage/entry.hpp"
+#include "chexnet/data/storage/entry.hpp"
 #include "target.hpp"
 
 namespace chexnet::fuzz {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/engine/kernels.hpp"
+#include "chexnet/model/engine/kernels.hpp"
 #include "chexnet/model/network.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/exchange/onnx_network.hpp"
+#include "chexnet/model/formats/onnx_network.hpp"
 #include "chexnet/model/network.hpp"
 #include "chexnet/model/weights.hpp"
 #include "support/catch.hpp"

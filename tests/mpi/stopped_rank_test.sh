@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A rank that stops at a random step is named, the ranks start again by themselves, and the run ends with the weights of an
 # undisturbed one: CHEXNET_STOPS times (default 1), with CHEXNET_DEADLINE_S (default 10). How soon it is named is a matter of
-# tests/watch, whose time is simulated; here it is printed.
+# tests/comm/watch, whose time is simulated; here it is printed.
 # Ranks wait for each other's checkpoints, and a disk that builds share has kept one for ten seconds: runs are in memory.
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
 source tests/lib.sh

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "chexnet/report/help_config.hpp"
+#include "report/help_config.hpp"
 #include "support/catch.hpp"
 
 using namespace chexnet;

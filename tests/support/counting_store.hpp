@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/storage/store.hpp"
+#include "chexnet/data/storage/store.hpp"
 
 namespace chexnet {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "chexnet/core/philox.hpp"
-#include "engine/pass.hpp"
+#include "model/engine/pass.hpp"
 
 namespace chexnet {
 

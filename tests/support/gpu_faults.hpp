@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "chexnet/comm/watch/failure_detector.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/watch/failure_detector.hpp"
 #include "fakes/fake_nccl/fake_nccl.hpp"
 
 namespace chexnet {

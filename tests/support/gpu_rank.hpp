@@ -13,9 +13,9 @@
 
 #include "chexnet/comm/half.hpp"
 #include "chexnet/core/error.hpp"
-#include "cuda/nccl_communicator.hpp"
 #include "fakes/fake_cudart/fake_cuda.hpp"
 #include "fakes/fake_cudart/watch.hpp"
+#include "model/cuda/nccl_communicator.hpp"
 #include "support/forwarding_communicator.hpp"
 
 namespace chexnet {

@@ -1,6 +1,6 @@
 // What NVML's functions fill, as nvml.h of R535 has it, for the fakes of it.
-// The program has its own copy (src/machine/nvml.cpp), which these are to
-// check.
+// The program has its own copy (src/launch/machine/nvml.cpp), which these are
+// to check.
 #pragma once
 
 namespace nvml_types {

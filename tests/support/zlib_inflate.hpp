@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "chexnet/image/inflate.hpp"
+#include "data/image/inflate.hpp"
 
 namespace chexnet {
 

@@ -1,4 +1,4 @@
-#include "chexnet/train/batch_tensors.hpp"
+#include "train/batch_tensors.hpp"
 
 #include <ATen/ATen.h>
 

@@ -12,7 +12,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/image_reader.hpp"
-#include "chexnet/engine/network_spec.hpp"
+#include "chexnet/model/engine/network_spec.hpp"
 #include "chexnet/train/score_images.hpp"
 #include "support/catch.hpp"
 #include "support/phantom_run.hpp"

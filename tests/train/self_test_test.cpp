@@ -5,12 +5,12 @@
 #include <cstdlib>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/train/first_contact.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/forwarding_communicator.hpp"
 #include "support/planted_backend.hpp"
 #include "support/thread_world.hpp"
+#include "train/first_contact.hpp"
 
 using namespace chexnet;
 

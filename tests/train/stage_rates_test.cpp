@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "chexnet/engine/network_spec.hpp"
+#include "chexnet/model/engine/network_spec.hpp"
 #include "support/catch.hpp"
 #include "support/phantom_run.hpp"
 #include "support/rank_results.hpp"

@@ -1,4 +1,4 @@
-#include "chexnet/train/start.hpp"
+#include "train/start.hpp"
 
 #include <cmath>
 

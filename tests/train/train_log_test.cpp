@@ -1,11 +1,11 @@
-#include "chexnet/train/train_log.hpp"
+#include "train/train_log.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/files.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/report/metric_lines.hpp"
-#include "chexnet/run/dataset.hpp"
+#include "chexnet/train/run/dataset.hpp"
 #include "support/catch.hpp"
 #include "support/phantom_run.hpp"
 #include "support/rank_results.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/run/rank_world.hpp"
+#include "chexnet/train/run/rank_world.hpp"
 
 namespace CLI {
 class App;

@@ -9,7 +9,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/launch/lost_hosts.hpp"
-#include "chexnet/run/rank_world.hpp"
+#include "chexnet/train/run/rank_world.hpp"
 
 namespace chexnet {
 

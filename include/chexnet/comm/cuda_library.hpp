@@ -8,7 +8,7 @@
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/machine/gpu_access.hpp"
+#include "chexnet/launch/machine/gpu_access.hpp"
 
 namespace chexnet {
 

@@ -1,7 +1,7 @@
 // The MPI library that ranks load. There are two ABIs, Open MPI's and MPICH's,
 // and for each a library of ours beside the program, made of one source
-// (src/mpi). Neither names MPI's own: that is opened first, so that it is of
-// the installation whose launcher started the rank.
+// (src/comm/mpi). Neither names MPI's own: that is opened first, so that it is
+// of the installation whose launcher started the rank.
 #pragma once
 
 #include <filesystem>

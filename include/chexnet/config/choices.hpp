@@ -104,7 +104,7 @@ constexpr auto names_of(SplitName) {
       {{kTrain, "train"}, {kVal, "val"}, {kTest, "test"}});
 }
 
-// Of torchvision; what each is made of: engine/network_spec.hpp.
+// Of torchvision; what each is made of: model/engine/network_spec.hpp.
 enum class Architecture {
   kDenseNet121,
   kDenseNet169,

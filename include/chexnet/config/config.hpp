@@ -1,8 +1,8 @@
 // Everything an experiment can set, with defaults and units. Filled once, from
 // files, --set and the command line (see load.hpp), const afterwards
 // (tests/config_strings_test): what a run decides where a value is left to it
-// ("auto", an empty optional) stands in run/run_decisions.hpp. The table in
-// src/config/table_*.cpp gives each member its key, meaning and limits;
+// ("auto", an empty optional) stands in train/run/run_decisions.hpp. The table
+// in src/config/table_*.cpp gives each member its key, meaning and limits;
 // docs/config.md is printed from it.
 #pragma once
 

@@ -3,8 +3,8 @@
 //
 // Errors are thrown and main returns their code. Library code ends a process
 // only where nobody could catch: a main thread that may hang
-// (watch/hard_exit.cpp), a page of a mapped file that cannot be read any more
-// (data/mapped_file.cpp), the child between fork and exec
+// (comm/watch/hard_exit.cpp), a page of a mapped file that cannot be read any
+// more (data/mapped_file.cpp), the child between fork and exec
 // (launch/self_launch.cpp), and ranks whose world cannot be left in order
 // (MPI_Abort).
 #pragma once

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "chexnet/config/choices.hpp"
-#include "chexnet/image/resize.hpp"
+#include "chexnet/data/image/resize.hpp"
 
 namespace chexnet {
 

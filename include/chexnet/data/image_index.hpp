@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "chexnet/data/manifest.hpp"
-#include "chexnet/storage/entry.hpp"
-#include "chexnet/storage/stores.hpp"
+#include "chexnet/data/storage/entry.hpp"
+#include "chexnet/data/storage/stores.hpp"
 
 namespace chexnet {
 

@@ -9,11 +9,11 @@
 
 #include "chexnet/config/config.hpp"
 #include "chexnet/data/augment.hpp"
+#include "chexnet/data/image/decode.hpp"
+#include "chexnet/data/image/resize.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/data/stream.hpp"
-#include "chexnet/image/decode.hpp"
-#include "chexnet/image/resize.hpp"
 
 namespace chexnet {
 

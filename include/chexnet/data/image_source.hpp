@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/data/image/decode.hpp"
 #include "chexnet/data/image_index.hpp"
 #include "chexnet/data/pack.hpp"
-#include "chexnet/image/decode.hpp"
-#include "chexnet/storage/stores.hpp"
+#include "chexnet/data/storage/stores.hpp"
 
 namespace chexnet {
 

@@ -28,7 +28,7 @@ struct InputImage {
   std::string name;
   std::string problem;  // why there is nothing to score; empty: it was found
   // Of one that was converted from DICOM: the file, which instance it was, and
-  // what is odd about it (dicom/chest.hpp).
+  // what is odd about it (tools/dicom/chest.hpp).
   std::string dicom_file = {}, dicom_instance = {}, dicom_note = {};
 };
 

@@ -20,9 +20,9 @@
 #include <string_view>
 #include <vector>
 
+#include "chexnet/data/image/resize.hpp"
 #include "chexnet/data/mapped_file.hpp"
-#include "chexnet/image/resize.hpp"
-#include "chexnet/storage/store.hpp"
+#include "chexnet/data/storage/store.hpp"
 
 namespace chexnet {
 

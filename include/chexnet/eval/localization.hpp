@@ -26,11 +26,11 @@
 #include <vector>
 
 #include "chexnet/data/boxes.hpp"
+#include "chexnet/data/image/heat_map.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/eval/decision_rules.hpp"
 #include "chexnet/eval/figures.hpp"
 #include "chexnet/eval/predictions.hpp"
-#include "chexnet/image/heat_map.hpp"
 
 namespace chexnet {
 

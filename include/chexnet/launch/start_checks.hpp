@@ -9,9 +9,9 @@
 
 #include "chexnet/config/choices.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/machine/health.hpp"
 #include "chexnet/launch/mpi_family.hpp"
 #include "chexnet/launch/self_launch.hpp"
-#include "chexnet/machine/health.hpp"
 
 namespace chexnet {
 

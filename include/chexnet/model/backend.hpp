@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "chexnet/core/profiler.hpp"
-#include "chexnet/engine/layer_times.hpp"
-#include "chexnet/engine/micro_batch.hpp"
-#include "chexnet/engine/network_spec.hpp"
+#include "chexnet/model/engine/layer_times.hpp"
+#include "chexnet/model/engine/micro_batch.hpp"
+#include "chexnet/model/engine/network_spec.hpp"
 #include "chexnet/model/network_options.hpp"
 #include "chexnet/model/parameters.hpp"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/engine/network_spec.hpp"
 #include "chexnet/model/backend.hpp"
+#include "chexnet/model/engine/network_spec.hpp"
 #include "chexnet/model/network_options.hpp"
 #include "chexnet/model/parameters.hpp"
 

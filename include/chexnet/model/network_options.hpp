@@ -8,7 +8,7 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/choices.hpp"
-#include "chexnet/engine/storage.hpp"
+#include "chexnet/model/engine/storage.hpp"
 
 namespace chexnet {
 

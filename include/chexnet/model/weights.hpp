@@ -1,5 +1,6 @@
 // Network weights as safetensors with torchvision's names, to and from
-// Parameters; from files with others' names too (exchange/weight_names.hpp).
+// Parameters; from files with others' names too
+// (model/formats/weight_names.hpp).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "chexnet/core/safetensors.hpp"
-#include "chexnet/exchange/foreign_weights.hpp"
+#include "chexnet/model/formats/foreign_weights.hpp"
 #include "chexnet/model/parameters.hpp"
 
 namespace chexnet {

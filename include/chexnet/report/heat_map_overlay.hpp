@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/image/gray_image.hpp"
-#include "chexnet/image/heat_map.hpp"
+#include "chexnet/data/image/gray_image.hpp"
+#include "chexnet/data/image/heat_map.hpp"
 
 namespace chexnet {
 

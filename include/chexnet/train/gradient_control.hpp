@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "chexnet/run/loss_scale.hpp"
+#include "chexnet/train/run/loss_scale.hpp"
 
 namespace chexnet {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/image/gray_image.hpp"
-#include "chexnet/image/heat_map.hpp"
+#include "chexnet/data/image/gray_image.hpp"
+#include "chexnet/data/image/heat_map.hpp"
 #include "chexnet/model/heat_maps.hpp"
 #include "chexnet/report/heat_map_overlay.hpp"
 #include "chexnet/train/run_context.hpp"

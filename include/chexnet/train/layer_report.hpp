@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/engine/layer_times.hpp"
+#include "chexnet/model/engine/layer_times.hpp"
 #include "chexnet/model/network.hpp"
 #include "chexnet/train/device.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "chexnet/config/config.hpp"
 #include "chexnet/eval/decision_rules.hpp"
-#include "chexnet/run/dataset.hpp"
+#include "chexnet/train/run/dataset.hpp"
 
 namespace chexnet {
 

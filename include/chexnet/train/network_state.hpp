@@ -10,9 +10,9 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/run/dataset.hpp"
 #include "chexnet/train/model_card.hpp"
 #include "chexnet/train/optimizer.hpp"
+#include "chexnet/train/run/dataset.hpp"
 #include "chexnet/train/weight_average.hpp"
 
 namespace chexnet {

@@ -7,10 +7,10 @@
 #include "chexnet/core/profiler.hpp"
 #include "chexnet/model/loss.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/run/dataset.hpp"
-#include "chexnet/run/run_decisions.hpp"
-#include "chexnet/run/run_folder.hpp"
 #include "chexnet/train/device.hpp"
+#include "chexnet/train/run/dataset.hpp"
+#include "chexnet/train/run/run_decisions.hpp"
+#include "chexnet/train/run/run_folder.hpp"
 
 namespace chexnet {
 

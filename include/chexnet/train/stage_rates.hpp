@@ -1,12 +1,12 @@
-// The rates that tell what limits a run (run/diagnosis.hpp), measured on this
-// machine: the run as configured, and the same with one part after another left
-// out.
+// The rates that tell what limits a run (train/run/diagnosis.hpp), measured on
+// this machine: the run as configured, and the same with one part after another
+// left out.
 #pragma once
 
 #include <functional>
 #include <string>
 
-#include "chexnet/run/diagnosis.hpp"
+#include "chexnet/train/run/diagnosis.hpp"
 #include "chexnet/train/run_context.hpp"
 #include "chexnet/train/step.hpp"
 

@@ -12,9 +12,9 @@
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/loss.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/run/loss_scale.hpp"
 #include "chexnet/train/gradient_control.hpp"
 #include "chexnet/train/optimizer.hpp"
+#include "chexnet/train/run/loss_scale.hpp"
 #include "chexnet/train/step_outcomes.hpp"
 #include "chexnet/train/weight_average.hpp"
 

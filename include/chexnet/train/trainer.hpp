@@ -16,7 +16,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/report/scores_output.hpp"
-#include "chexnet/run/run_folder.hpp"
+#include "chexnet/train/run/run_folder.hpp"
 
 namespace chexnet {
 

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "chexnet/engine/network_spec.hpp"
+#include "chexnet/model/engine/network_spec.hpp"
 #include "layers.hpp"
 
 namespace chexnet {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "chexnet/engine/micro_batch.hpp"
+#include "chexnet/model/engine/micro_batch.hpp"
 #include "chexnet/model/parameters.hpp"
 
 namespace chexnet {

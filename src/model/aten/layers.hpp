@@ -12,8 +12,8 @@
 #include <tuple>
 
 #include "chexnet/comm/communicator.hpp"
-#include "chexnet/engine/micro_batch.hpp"
 #include "chexnet/model/backend.hpp"
+#include "chexnet/model/engine/micro_batch.hpp"
 #include "chexnet/model/parameters.hpp"
 #include "gradient_writer.hpp"
 #include "synchronized_batch_norm.hpp"

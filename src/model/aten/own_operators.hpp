@@ -1,7 +1,8 @@
 // What GPUs compute by kernels of our own, as operators of LibTorch's
 // dispatcher: profilers and audits see them, and each kind of device may bring
-// kernels. libchexnet_cuda.so brings those of src/cuda/kernels. On the CPU, and
-// where `kernels` is false, they are ATen's operators one after the other.
+// kernels. libchexnet_cuda.so brings those of src/model/cuda/kernels. On the
+// CPU, and where `kernels` is false, they are ATen's operators one after the
+// other.
 #pragma once
 
 #include <ATen/core/Tensor.h>

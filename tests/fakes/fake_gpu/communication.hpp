@@ -1,7 +1,7 @@
 // What the real communicator asks of the fake GPU's kernels.
 #pragma once
 
-#include "cuda/nccl_communicator.hpp"
+#include "model/cuda/nccl_communicator.hpp"
 
 namespace fake_gpu {
 

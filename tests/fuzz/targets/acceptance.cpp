@@ -1,5 +1,5 @@
 // Site files of doctor --acceptance, and the rows that their thresholds make.
-#include "chexnet/launch/acceptance.hpp"
+#include "chexnet/tools/doctor/acceptance.hpp"
 
 #include <cmath>
 

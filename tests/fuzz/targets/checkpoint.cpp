@@ -3,10 +3,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/described_files.hpp"
-#include "chexnet/checkpoint/store.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/train/checkpoint/store.hpp"
 #include "fuzz/memory_file.hpp"
+#include "train/checkpoint/described_files.hpp"
 
 namespace chexnet::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // Descriptions of clusters, and the plan that is made of them.
-#include "chexnet/comm/cluster_file.hpp"
+#include "chexnet/tools/plan/cluster_file.hpp"
 
 #include "fuzz/memory_file.hpp"
 

@@ -3,7 +3,7 @@
 //
 //   input   kind, size of the output
 //           | a stream, or what zlib is to make one of
-#include "image/deflate.hpp"
+#include "data/image/deflate.hpp"
 
 #include <zlib.h>
 

@@ -14,8 +14,8 @@
 #include <new>
 #include <utility>
 
-#include "dicom/radiograph.hpp"
 #include "fuzz/memory_file.hpp"
+#include "tools/dicom/radiograph.hpp"
 
 namespace {
 

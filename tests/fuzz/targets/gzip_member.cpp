@@ -1,8 +1,8 @@
 // A damaged index beside a sound archive, or the other way round: whatever an
 // entry that was found possible says, inflating its member ends in the content
 // or in a DataError.
-#include "chexnet/storage/index_text.hpp"
-#include "chexnet/storage/tar.hpp"
+#include "chexnet/data/storage/index_text.hpp"
+#include "chexnet/data/storage/tar.hpp"
 #include "fuzz/target.hpp"
 
 namespace chexnet::fuzz {

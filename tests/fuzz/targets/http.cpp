@@ -1,6 +1,6 @@
 // Answers of an HTTP server, byte by byte, through libcurl: what comes is no
 // longer than what was asked for.
-#include "storage/http.hpp"
+#include "data/storage/http.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

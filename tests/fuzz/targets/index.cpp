@@ -1,5 +1,5 @@
 // The index file of a container, and what it says of entries.
-#include "chexnet/storage/index_text.hpp"
+#include "chexnet/data/storage/index_text.hpp"
 #include "fuzz/index_sum.hpp"
 
 namespace chexnet::fuzz {

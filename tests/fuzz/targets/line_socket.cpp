@@ -1,7 +1,7 @@
 // A connection between hosts: bytes that come in any pieces are the same lines,
 // and a line without end ends the connection. Addresses that hosts name for
 // themselves are taken or refused.
-#include "watch/line_socket.hpp"
+#include "comm/watch/line_socket.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // NCCL's log: every line is a link, unknown, or neither.
-#include "chexnet/comm/nccl_log.hpp"
+#include "chexnet/tools/doctor/nccl_log.hpp"
 
 #include "fuzz/target.hpp"
 

@@ -2,8 +2,8 @@
 // answers.
 #include <cmath>
 
+#include "comm/watch/messages.hpp"
 #include "fuzz/target.hpp"
-#include "watch/messages.hpp"
 
 namespace chexnet::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // Hostile PNG files.
-#include "chexnet/image/encode.hpp"
+#include "chexnet/data/image/encode.hpp"
 #include "fuzz/image_checks.hpp"
 #include "support/png_parts.hpp"
 

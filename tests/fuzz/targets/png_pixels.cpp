@@ -9,8 +9,8 @@
 #include <cstring>
 #include <memory>
 
-#include "chexnet/image/inflate.hpp"
-#include "chexnet/image/unfilter.hpp"
+#include "data/image/inflate.hpp"
+#include "data/image/unfilter.hpp"
 #include "fuzz/image_checks.hpp"
 #include "support/png_parts.hpp"
 

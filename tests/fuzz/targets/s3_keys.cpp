@@ -4,8 +4,8 @@
 #include <map>
 
 #include "chexnet/core/plain_text.hpp"
+#include "data/storage/instance_metadata.hpp"
 #include "fuzz/memory_file.hpp"
-#include "storage/instance_metadata.hpp"
 
 namespace chexnet::fuzz {
 namespace {

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "chexnet/core/error.hpp"
+#include "data/storage/s3_world.hpp"
 #include "fuzz/target.hpp"
-#include "storage/s3_world.hpp"
 
 namespace chexnet::fuzz {
 namespace {

@@ -7,8 +7,8 @@
 #include <deque>
 
 #include "chexnet/core/error.hpp"
+#include "data/storage/s3_world.hpp"
 #include "fuzz/memory_file.hpp"
-#include "storage/s3_world.hpp"
 
 namespace chexnet::fuzz {
 namespace {

@@ -1,6 +1,6 @@
 // What an S3 server says in XML: listings and refusals.
+#include "data/storage/s3_answer.hpp"
 #include "fuzz/target.hpp"
-#include "storage/s3_answer.hpp"
 
 namespace chexnet::fuzz {
 namespace {

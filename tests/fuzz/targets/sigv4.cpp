@@ -1,6 +1,6 @@
 // Signatures of requests: encodings can be undone, queries are sorted, and the
 // header that comes out is one line of known form.
-#include "chexnet/storage/sigv4.hpp"
+#include "chexnet/data/storage/sigv4.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // state.json of a checkpoint: what a resume takes from it is written again as
 // the same text.
-#include "chexnet/run/train_state.hpp"
+#include "chexnet/train/run/train_state.hpp"
 #include "fuzz/target.hpp"
 
 namespace chexnet::fuzz {

@@ -1,6 +1,6 @@
 // tar archives: the listing is the same whatever pieces the bytes come in, and
 // every entry lies inside the archive with the checksum of its bytes.
-#include "chexnet/storage/tar.hpp"
+#include "chexnet/data/storage/tar.hpp"
 
 #include "chexnet/core/checksum.hpp"
 #include "fuzz/memory_file.hpp"

@@ -3,8 +3,8 @@
 #include <zlib.h>
 
 #include "chexnet/core/checksum.hpp"
-#include "chexnet/storage/index_text.hpp"
-#include "chexnet/storage/tar.hpp"
+#include "chexnet/data/storage/index_text.hpp"
+#include "chexnet/data/storage/tar.hpp"
 #include "fuzz/memory_file.hpp"
 #include "fuzz/tar_parts.hpp"
 

@@ -1,10 +1,10 @@
 // TFRecord shards: every entry lies inside and its record has an image.
-#include "chexnet/storage/tfrecord.hpp"
+#include "chexnet/data/storage/tfrecord.hpp"
 
 #include <cstring>
 
 #include "chexnet/core/checksum.hpp"
-#include "chexnet/storage/index_text.hpp"
+#include "chexnet/data/storage/index_text.hpp"
 #include "fuzz/example_parts.hpp"
 #include "fuzz/memory_file.hpp"
 

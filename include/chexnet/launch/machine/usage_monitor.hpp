@@ -1,0 +1,101 @@
+// A thread that looks once a second at this host and at one GPU: how busy, how
+// much memory, which clock, which errors.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <istream>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "chexnet/launch/machine/nvml.hpp"
+
+namespace chexnet {
+
+// Means over the samples since the last look, of each figure over those that
+// have it; -1 = none has.
+struct Usage {
+  int samples = 0;
+  double host_cpu_percent = -1;  // of all cores of the host, everybody's work
+  double gpu_percent = -1, gpu_memory_bytes = -1, gpu_power_w = -1,
+         gpu_clock_mhz = -1, gpu_temperature_c = -1;
+  double gpu_busy_fraction = -1;   // of samples with a utilization over 10 %
+  double gpu_full_fraction = -1;   // of samples over 90 %
+  double throttled_fraction = -1;  // of samples with a GPU
+  std::string throttle_reasons;    // of the last throttled sample
+  std::vector<std::string> xids;   // new ones
+};
+
+// One look at the host and at a rank's GPU.
+struct UsageSample {
+  double host_cpu_percent = 0;
+  std::optional<GpuState> gpu;    // its load; nothing: no GPU, or no driver
+  std::vector<std::string> xids;  // new ones
+};
+
+// Sums of looks, and the means they give.
+class UsageSums {
+ public:
+  void add(const UsageSample& sample);
+  Usage usage() const;
+
+ private:
+  class Mean {
+   public:
+    void add(double value);  // below 0: not known, left out
+    double value() const;    // -1 without any
+   private:
+    double sum_ = 0;
+    int count_ = 0;
+  };
+  void add_gpu(const GpuState& gpu);
+  int samples_ = 0;
+  Mean host_, gpu_, memory_, power_, clock_, temperature_;
+  Mean busy_, full_, throttled_;  // of 0 and 1
+  uint64_t reasons_ = 0;
+  std::vector<std::string> xids_;
+};
+
+// Ticks of all cores since the host started: the first line of /proc/stat.
+struct CpuTicks {
+  double busy = 0, all = 0;
+};
+CpuTicks read_cpu_ticks(std::istream& proc_stat);
+// Of all cores between two looks; 0 when no tick has passed.
+double busy_percent(const CpuTicks& before, const CpuTicks& now);
+
+// The first line of /proc/stat, and NVML where `gpu_uuid` names a GPU.
+std::function<UsageSample()> sampler_of_host(const std::string& gpu_uuid);
+
+class UsageMonitor {
+ public:
+  using Sampler = std::function<UsageSample()>;  // called by the thread alone
+  // Of a GPU, or of the one that holds the MIG device with this id; empty: the
+  // host alone.
+  explicit UsageMonitor(const std::string& gpu_uuid);
+  // Looks by `sampler`, with pauses of `every`.
+  UsageMonitor(Sampler sampler, std::chrono::milliseconds every);
+  Usage take();         // since the last take()
+  Usage whole() const;  // since the start
+
+ private:
+  void run(const std::stop_token& stop, std::chrono::milliseconds every);
+  Sampler sampler_;
+  mutable std::mutex mutex_;  // guards recent_ and whole_
+  UsageSums recent_, whole_;
+  std::jthread thread_;
+};
+
+// Dell's tips for GPU runs: utilization stays over 90 %, with occasional dips
+// down to 10-25 %, and the GPU is busy at least 80 % of the job's time. What
+// was measured, whether that holds, and if not, where the time went (fractions
+// of the run's time spent waiting). Empty without a GPU.
+std::string utilization_summary(const Usage& whole, double data_wait_fraction,
+                                double allreduce_wait_fraction);
+
+}  // namespace chexnet

@@ -1,0 +1,42 @@
+// What a config means for training that its keys do not show, in words for
+// settings and log.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "chexnet/config/config.hpp"
+#include "chexnet/train/run/run_decisions.hpp"
+#include "chexnet/train/run/train_state.hpp"
+
+namespace chexnet {
+
+// Over how many images a BatchNorm takes its mean and variance in training.
+int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks);
+std::string batchnorm_text(const Config& config, int64_t batch, int ranks);
+std::string loss_text(const TrainConfig& config);
+
+// Logs a warning where a BatchNorm sees few images, and where the program chose
+// the batch itself.
+void warn_of_recipe(const Config& config, const RunDecisions& decisions,
+                    int ranks);
+
+// Equal where two configs ask for the same run: the config's text without names
+// and places, with the learning rate that is reached, and without what train's
+// optimizer and schedule do not read.
+std::string recipe_text(Config config);
+
+// Over how many images a BatchNorm normalizes with the ranks and micro-batches
+// of a start and of the resume after it; empty where over as many.
+struct BatchNormChange {
+  int64_t before, now;
+};
+std::optional<BatchNormChange> batchnorm_change(const Config& config,
+                                                int64_t batch,
+                                                const SummationOrder& before,
+                                                const SummationOrder& now);
+// What a resume with other sums does, in words.
+std::string resume_effect_text(const std::optional<BatchNormChange>& batchnorm);
+
+}  // namespace chexnet

@@ -1,0 +1,171 @@
+// Parses, runs one subcommand, catches once. After an error, in this order: the
+// text goes to stderr and the rank's log; into the metrics of the run that
+// ended by it; the log is closed; and where there are other ranks all of them
+// end with this error's code. The abort comes last because no code runs after
+// it.
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <new>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/app/spelling_hint.hpp"
+#include "chexnet/app/version.hpp"
+#include "chexnet/core/command_line.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/exit_codes.hpp"
+#include "chexnet/core/freed_memory.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launcher_codes.hpp"
+#include "chexnet/launch/launcher_files.hpp"
+#include "chexnet/launch/signals.hpp"
+#include "chexnet/train/library_error.hpp"
+
+namespace {
+
+// A failed rank takes the others with it, by the same code: they would wait for
+// it until the deadline.
+[[noreturn]] void fail(const chexnet::Invocation& invocation,
+                       const std::string& text, chexnet::ExitCode code) {
+  chexnet::log_error(text);
+  try {
+    const auto& note = invocation.on_failure.note_error;
+    if (note) note(static_cast<int>(code), text);
+  } catch (const std::exception& e) {
+    chexnet::log_warning(e.what());
+  }
+  chexnet::close_log();
+  std::cout.flush();
+  const auto& abort = invocation.on_failure.abort;
+  if (abort) abort(static_cast<int>(code));
+  // Not by return: what libraries destroy at a regular end may wait for a GPU
+  // that hangs.
+  std::_Exit(chexnet::code_for_launcher(static_cast<int>(code)));
+}
+
+// A thread's stack is as large as this limit, and loaders crash below 128 KiB.
+void require_stack() {
+  constexpr rlim_t kLeastBytes = rlim_t{256} << 10;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastBytes)
+    return;
+  throw chexnet::DeviceError(
+      "[process] a stack may have " + std::to_string(limit.rlim_cur >> 10) +
+      " KiB, and 256 are needed. Hint: raise `ulimit -s` (8192 is usual)");
+}
+
+bool is_lack_of_threads(const std::exception& e) {
+  const auto* system = dynamic_cast<const std::system_error*>(&e);
+  return system != nullptr &&
+         system->code() == std::errc::resource_unavailable_try_again;
+}
+
+// In the order of --help: what most people need comes first.
+void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
+  chexnet::add_train(app, invocation);
+  chexnet::add_evaluate(app, invocation);
+  chexnet::add_predict(app, invocation);
+  chexnet::add_export(app, invocation);
+  chexnet::add_phantom(app, invocation);
+  chexnet::add_pack(app, invocation);
+  chexnet::add_diagnose(app, invocation);
+  chexnet::add_inspect(app, invocation);
+  chexnet::add_report(app, invocation);
+  chexnet::add_status(app, invocation);
+  chexnet::add_patients(app, invocation);
+  chexnet::add_config(app, invocation);
+  chexnet::add_generate(app, invocation);
+#ifdef CHEXNET_TOOLS
+  chexnet::add_bench(app, invocation);
+  chexnet::add_submit(app, invocation);
+  chexnet::add_plan(app, invocation);
+  chexnet::add_doctor(app, invocation);
+#endif
+}
+
+}  // namespace
+
+// Where even an error cannot be told, the process may as well be aborted.
+// NOLINTNEXTLINE(bugprone-exception-escape)
+int main(int argc, char** argv) {
+  using chexnet::ExitCode;
+  // Who started us may ignore it, and the kernel would throw away how our
+  // children end.
+  signal(SIGCHLD, SIG_DFL);
+  // A limit of file sizes is then an error of the write that says so.
+  signal(SIGXFSZ, SIG_IGN);
+  chexnet::keep_freed_memory();
+  if (chexnet::started_as_rank(chexnet::process_environment())) {
+    if (!chexnet::die_with_parent()) return static_cast<int>(ExitCode::kDevice);
+    chexnet::remove_files_behind_own_launcher();
+  }
+
+  chexnet::Invocation invocation;
+  invocation.program = std::filesystem::read_symlink("/proc/self/exe").string();
+  invocation.command = chexnet::command_words(chexnet::process_environment(),
+                                              invocation.program);
+  invocation.arguments.assign(argv + 1, argv + argc);
+
+  CLI::App app{
+      "Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per "
+      "GPU. For research use, "
+      "not a medical device."};
+  app.name("chexnet-train");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION,
+                       "print the version; with --json what this build is made "
+                       "of");
+  app.footer("Exit codes: " + chexnet::exit_codes_line());
+  add_commands(app, invocation);
+  try {
+    chexnet::refuse_empty_values(app, invocation.arguments);
+    if (chexnet::print_version(invocation.arguments))
+      return chexnet::code_when_said(0);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int rc = app.exit(e, std::cout, std::cerr);
+    if (rc != 0) std::cerr << chexnet::spelling_hint(app);
+    return rc == 0 ? chexnet::code_when_said(0)
+                   : static_cast<int>(ExitCode::kUsage);
+  }
+  try {
+    require_stack();
+    const int code = invocation.run();
+    chexnet::require_stdout();
+    chexnet::close_log();
+    return chexnet::code_for_launcher(code);
+  } catch (const chexnet::Error& e) {
+    fail(invocation, e.what(), e.code());
+  } catch (const c10::Error& e) {
+    fail(invocation, chexnet::library_error_text(e), ExitCode::kDevice);
+  } catch (const std::filesystem::filesystem_error& e) {
+    fail(invocation,
+         std::string("[files] ") + e.what() +
+             ". Hint: check the path and its permissions",
+         ExitCode::kCheckpoint);
+  } catch (const std::bad_alloc&) {
+    fail(invocation,
+         "[memory] the machine has not enough memory. Hint: lower train.batch, "
+         "data.prefetch or the number of ranks",
+         ExitCode::kDevice);
+  } catch (const std::exception& e) {
+    if (is_lack_of_threads(e))
+      fail(invocation,
+           "[process] no further thread or process can be started. Hint: raise "
+           "`ulimit -u`, or pids.max of the container or the job; data.workers "
+           "and launch.threads say how many are wanted",
+           ExitCode::kDevice);
+    fail(invocation,
+         std::string("[internal] ") + e.what() +
+             ". Hint: this is a fault of the program or of a library; "
+             "please report it",
+         ExitCode::kDevice);
+  }
+}

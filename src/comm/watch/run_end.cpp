@@ -1,0 +1,76 @@
+#include "run_end.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "chexnet/comm/watch/hard_exit.hpp"
+#include "chexnet/comm/watch/postmortem.hpp"
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/launch/self_launch.hpp"
+#include "chexnet/launch/signals.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr int kFileTimeout_s =
+    5;  // a file system or a log that hangs must not keep us
+// The observer of this host, if there is one, is still telling the others.
+constexpr auto kLastWords = std::chrono::milliseconds(100);
+
+class ProcessEnd final : public RunEnd {
+ public:
+  ProcessEnd(std::filesystem::path run_folder, std::string resume_command)
+      : run_folder_(std::move(run_folder)),
+        resume_command_(std::move(resume_command)) {}
+
+  bool launcher_ends_job() const override {
+    return chexnet::launcher_ends_job();
+  }
+  void limit_time(int code) override { exit_within(kFileTimeout_s, code); }
+  bool explained() const override {
+    return read_postmortem(run_folder_).has_value();
+  }
+
+  void explain(const Failure& failure,
+               const std::vector<RankView>& views) override {
+    PostMortem report;
+    report.time = utc_time();
+    report.cause = cause_name(failure.cause);
+    report.ranks = failure.ranks;
+    report.exit_code = failure.exit_code();
+    report.what = failure_text(failure, views);
+    report.checkpoint = last_checkpoint(run_folder_);
+    report.resume = resume_command_;
+    report.views = views;
+    // Our parent reads the file, and says the sentence last.
+    log_error("[watchdog] " +
+              (started_by_parent(process_environment())
+                   ? "the run ends; the last line and " +
+                         (run_folder_ / "postmortem.json").string() + " say why"
+                   : report.sentence()));
+    write_postmortem(run_folder_, report);
+  }
+
+  void log_line(const std::string& error) override { log_error(error); }
+
+  void end_process(int code) override {
+    std::this_thread::sleep_for(kLastWords);
+    exit_and_end_launcher(code);
+  }
+
+ private:
+  std::filesystem::path run_folder_;
+  std::string resume_command_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunEnd> process_end(std::filesystem::path run_folder,
+                                    std::string resume_command) {
+  return std::make_unique<ProcessEnd>(std::move(run_folder),
+                                      std::move(resume_command));
+}
+
+}  // namespace chexnet

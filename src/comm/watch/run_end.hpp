@@ -1,0 +1,39 @@
+// What the watchdog does to the world when a run fails: words, a file, the end
+// of the process. The parts that decide it see this interface alone; tests
+// count its calls.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/watch/failure_detector.hpp"
+
+namespace chexnet {
+
+class RunEnd {
+ public:
+  virtual ~RunEnd() = default;
+  // mpirun or a batch system is ending this job: there is a second to find out
+  // why.
+  virtual bool launcher_ends_job() const = 0;
+  // From now on this process ends with `code` within seconds, whatever hangs in
+  // between: a file system, or the pipe that the log goes to.
+  virtual void limit_time(int code) = 0;
+  // Somebody has explained this run's end already.
+  virtual bool explained() const = 0;
+  // The sentence in the log, and postmortem.json. May throw when the file
+  // cannot be written.
+  virtual void explain(const Failure& failure,
+                       const std::vector<RankView>& views) = 0;
+  virtual void log_line(const std::string& error) = 0;
+  // Does not return, except in tests.
+  virtual void end_process(int code) = 0;
+};
+
+// Of this process. `resume_command`: for the post-mortem.
+std::unique_ptr<RunEnd> process_end(std::filesystem::path run_folder,
+                                    std::string resume_command);
+
+}  // namespace chexnet

@@ -1,0 +1,36 @@
+#include "chexnet/comm/watch/wait_deadline.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "chexnet/comm/timeouts.hpp"
+#include "chexnet/core/clock.hpp"
+
+namespace chexnet {
+
+WaitDeadline::WaitDeadline(double limit_s, std::function<void()> late)
+    : late_(std::move(late)),
+      thread_([this, limit_s](const std::stop_token& stop) {
+        run(stop, limit_s);
+      }) {}
+
+WaitDeadline::~WaitDeadline() = default;
+
+void WaitDeadline::run(const std::stop_token& stop, double limit_s) {
+  constexpr auto kLookEvery = std::chrono::milliseconds(100);
+  CollectiveDeadline deadline(limit_s, now_s());
+  uint64_t seen = 0;
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    stopped_.wait_for(lock, stop, kLookEvery, [] { return false; });
+    const uint64_t ends = ends_;
+    if (ends != std::exchange(seen, ends))
+      deadline = CollectiveDeadline(limit_s, now_s());
+    const bool waits = ends % 2 == 1;
+    if (!waits || deadline.waited_s(now_s()) <= limit_s) continue;
+    if (!stop.stop_requested() && ends_ == ends) late_();
+    return;
+  }
+}
+
+}  // namespace chexnet

@@ -1,0 +1,11 @@
+// The CUDA runtime's own word on the driver and its GPUs.
+#pragma once
+
+#include "chexnet/launch/machine/gpu_access.hpp"
+
+namespace chexnet {
+
+// Why the CUDA runtime cannot use a GPU here; empty where it can use one.
+GpuProblem runtime_problem();
+
+}  // namespace chexnet

@@ -1,0 +1,85 @@
+#include "chexnet/model/engine/network_spec.hpp"
+
+#include <cassert>
+#include <variant>
+
+#include "chexnet/core/error.hpp"
+
+namespace chexnet {
+
+namespace {
+
+using Family = std::variant<DenseNetSpec, ResNetSpec>;
+
+NetworkSpec row(Architecture arch, Family family) {
+  // torchvision zeroes the bias of a DenseNet's classifier and leaves that of a
+  // ResNet's as it was drawn.
+  const bool dense = std::holds_alternative<DenseNetSpec>(family);
+  const HeadSpec head = dense ? HeadSpec{"classifier", HeadSpec::Bias::kZero}
+                              : HeadSpec{"fc", HeadSpec::Bias::kUniform};
+  return {choice_name(arch), family, head};
+}
+
+}  // namespace
+
+NetworkSpec network_spec(Architecture arch) {
+  using enum Architecture;
+  switch (arch) {
+    case kDenseNet121:
+      return row(arch, DenseNetSpec{32, {6, 12, 24, 16}});
+    case kDenseNet169:
+      return row(arch, DenseNetSpec{32, {6, 12, 32, 32}});
+    case kDenseNet201:
+      return row(arch, DenseNetSpec{32, {6, 12, 48, 32}});
+    case kResNet50:
+      return row(arch, ResNetSpec{{3, 4, 6, 3}});
+    case kResNet101:
+      return row(arch, ResNetSpec{{3, 4, 23, 3}});
+  }
+  assert(false && "a network without a row");
+  return {};
+}
+
+NetworkSpec network_spec(const std::string& arch) {
+  const auto known = find_choice<Architecture>(arch);
+  if (known) return network_spec(*known);
+  throw ConfigError("[model] no network '" + arch + "'. Hint: nearest are " +
+                    nearest_names(arch, choice_names<Architecture>()));
+}
+
+// A ResNet halves rounding up, as do the two layers of a DenseNet's stem; the
+// pools of its three transitions round down.
+int last_map_side(const NetworkSpec& spec, int side) {
+  assert(side > 0);
+  const bool pools = std::holds_alternative<DenseNetSpec>(spec.family);
+  for (int halved = 0; halved < 5; ++halved)
+    side = halved < 2 || !pools ? (side + 1) / 2 : side / 2;
+  return side;
+}
+
+int smallest_input(const NetworkSpec& spec) {
+  if (std::holds_alternative<ResNetSpec>(spec.family)) return 1;
+  constexpr int kAfterStem = 2 * 2 * 2;
+  return 4 * kAfterStem - 3;
+}
+
+namespace {
+
+MapGrid grid_behind(const NetworkSpec& spec, int halvings) {
+  MapGrid grid{0.5, 4};  // behind the stem
+  const bool pools = std::holds_alternative<DenseNetSpec>(spec.family);
+  for (int halved = 0; halved < halvings; ++halved) {
+    if (pools) grid.first += grid.step / 2;
+    grid.step *= 2;
+  }
+  return grid;
+}
+
+}  // namespace
+
+MapGrid last_map_grid(const NetworkSpec& spec) { return grid_behind(spec, 3); }
+MapGrid middle_map_grid(const NetworkSpec& spec) {
+  return grid_behind(spec, 1);
+}
+
+}  // namespace chexnet

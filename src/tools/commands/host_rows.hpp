@@ -1,0 +1,25 @@
+// doctor's rows of what each host has: cores of its ranks, GPUs, limits, disks.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/launch/machine/health.hpp"
+#include "chexnet/train/device.hpp"
+
+namespace chexnet {
+
+struct HostChecks {
+  std::set<std::string> names;
+  std::vector<CheckResult> checks;
+};
+
+// One rank of each host looks at it; everybody hears all. `folder`: where runs
+// will be written; `gpu_problem`: what keeps this host's GPUs from being used.
+// Collective.
+HostChecks of_hosts(const std::string& folder, Communicator& comm,
+                    const Device& device, const GpuProblem& gpu_problem);
+
+}  // namespace chexnet

@@ -1,0 +1,229 @@
+// plan: what training costs on 1 to 4096 GPUs of a cluster.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/json.hpp"
+#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/model/network.hpp"
+#include "chexnet/tools/plan/cluster_file.hpp"
+#include "chexnet/tools/plan/known_gpus.hpp"
+
+namespace chexnet {
+namespace {
+
+struct PlanOptions {
+  std::string cluster, gpu, bench, model = "densenet121";
+  std::vector<int> ranks = {1,   2,   4,   8,    16,   32,  64,
+                            128, 256, 512, 1024, 2048, 4096};
+  double images_per_s = 0, batch = 0, images = 86524, epochs = 10,
+         bucket_mb = 4;
+  bool json = false;
+};
+
+// The rate and batch of a rank from what `bench step --json` printed.
+void read_bench(const std::string& path, PlanOptions& options) {
+  const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
+  const auto is_number = [&](const char* key) {
+    return json.contains(key) && json[key].is_number();
+  };
+  const bool is_of_one_rank =
+      !json.contains("ranks") || json["ranks"] == nlohmann::json(1);
+  const bool has_model = json.contains("model") && json["model"].is_string();
+  if (json.is_discarded() || !is_number("images_per_s") ||
+      !is_number("batch") || !has_model || !is_of_one_rank)
+    throw ConfigError("[plan] --bench " + path +
+                      ": no measurement of one rank. Hint: chexnet-train bench "
+                      "step --json > step.json, and --bench step.json");
+  options.images_per_s = json["images_per_s"];
+  if (options.batch == 0) options.batch = json["batch"];
+  options.model = json["model"];
+}
+
+Json json_of(const Prediction& p, double without_overlap, double hours) {
+  return {{"ranks", p.ranks},
+          {"images_per_s", p.images_per_s},
+          {"images_per_s_without_overlap", without_overlap},
+          {"efficiency", p.efficiency},
+          {"ms_per_step", 1e3 * p.step_s},
+          {"allreduce_ms", 1e3 * p.allreduce_s},
+          {"lost_ms",
+           {{"all-reduce", 1e3 * (p.exposed_s + p.interference_s)},
+            {"stragglers", 1e3 * p.straggler_s},
+            {"coordination", 1e3 * p.coordination_s},
+            {"loader", 1e3 * p.loader_s}}},
+          {"limit", p.limit},
+          {"hours", hours},
+          {"loader_images_per_s_per_host", p.loader_demand},
+          {"storage_gb_per_s", p.storage_demand_gb_per_s}};
+}
+
+// Also what the cluster file left out and is assumed.
+std::string links_text(const Cluster& cluster) {
+  const Fabric& fabric = cluster.fabric;
+  return std::to_string(fabric.gpus_per_node) + " GPUs per host; links " +
+         fixed(fabric.intra_gb_per_s, 0) + " GB/s and " +
+         fixed(fabric.intra_latency_us, 1) + " us inside a host, " +
+         fixed(fabric.inter_gb_per_s, 1) + " GB/s and " +
+         fixed(fabric.inter_latency_us, 1) + " us between hosts; jitter " +
+         fixed(100 * cluster.jitter, 1) + " %";
+}
+
+std::string basis_text(const KnownGpu& gpu) {
+  return " (computed, not measured: " + fixed(gpu.memory_gb_per_s, 0) +
+         " GB/s, " + std::string(gpu.source) + ")";
+}
+
+// NaN is in no range.
+void require_range(const char* option, double value, double least,
+                   double most) {
+  if (value >= least && value <= most) return;
+  throw ConfigError("[plan] --" + std::string(option) + " " +
+                    number_text(value) + " is out of range. Hint: between " +
+                    number_text(least) + " and " + number_text(most));
+}
+
+void check(const PlanOptions& options) {
+  constexpr double kMost = 1e9;
+  require_range("images", options.images, 1, 1e12);
+  require_range("epochs", options.epochs, 0, kMost);
+  require_range("bucket-mb", options.bucket_mb, 0.001, 1e6);
+  for (const int ranks : options.ranks)
+    require_range("ranks", ranks, 1, 1'000'000);
+  // 0: not given.
+  if (options.images_per_s != 0)
+    require_range("images-per-s", options.images_per_s, 1e-6, kMost);
+  if (options.batch != 0) require_range("batch", options.batch, 1, 1e6);
+}
+
+int run(PlanOptions options) {
+  check(options);
+  const Cluster cluster = read_cluster(options.cluster);
+  if (!options.bench.empty()) read_bench(options.bench, options);
+  if (!options.gpu.empty())
+    options.images_per_s = known_gpu(options.gpu).images_per_s;
+  if (options.images_per_s == 0) options.images_per_s = cluster.images_per_s;
+  if (options.batch == 0)
+    options.batch = cluster.batch > 0 ? cluster.batch : 64;
+  if (options.images_per_s <= 0)
+    throw ConfigError(
+        "[plan] the rate of one rank is not known. Hint: --bench FILE (of "
+        "`bench step --json`), "
+        "--images-per-s N, or --gpu with one of " +
+        known_gpu_names());
+  // A rank's share, so that any number of ranks can have it.
+  if (options.batch < 1 || options.batch != std::floor(options.batch))
+    throw ConfigError("[plan] batch = " + fixed(options.batch, 2) +
+                      " cannot be a rank's part of train.batch. Hint: a whole "
+                      "number of images");
+  StepCosts step;
+  step.compute_s = options.batch / options.images_per_s;
+  constexpr int64_t kFindings = 14;
+  step.gradient_bytes =
+      cluster.gradient_bytes *
+      static_cast<double>(Network(network_spec(options.model), kFindings, {})
+                              .parameters()
+                              .size());
+  step.bucket_bytes = options.bucket_mb * 1e6 * cluster.gradient_bytes / 4;
+  step.jitter = cluster.jitter;
+  step.overlap = cluster.overlap;
+  step.coordination_s = 1e-3 * cluster.coordination_ms;
+  StepCosts plain = step;
+  plain.overlap = false;
+
+  Json results = Json::array();
+  std::vector<std::vector<std::string>> lines = {
+      {"GPUs", "images/s", "no overlap", "efficiency", "ms per step",
+       "lost to: all-reduce", "stragglers", "coordination", "loader", "hours",
+       "decode/s per host", "storage GB/s"}};
+  for (const int ranks : options.ranks) {
+    const Prediction p =
+        predict(step, cluster.loader, cluster.fabric, options.batch, ranks);
+    const double without =
+        predict(plain, cluster.loader, cluster.fabric, options.batch, ranks)
+            .images_per_s;
+    const double hours =
+        options.images * options.epochs / p.images_per_s / 3600;
+    results.push_back(json_of(p, without, hours));
+    lines.push_back(
+        {std::to_string(ranks), fixed(p.images_per_s, 1), fixed(without, 1),
+         fixed(100 * p.efficiency, 1) + " %", fixed(1e3 * p.step_s, 1),
+         fixed(1e3 * (p.exposed_s + p.interference_s), 2),
+         fixed(1e3 * p.straggler_s, 2), fixed(1e3 * p.coordination_s, 1),
+         fixed(1e3 * p.loader_s, 1), fixed(hours, 2), fixed(p.loader_demand, 0),
+         fixed(p.storage_demand_gb_per_s, 2)});
+  }
+  if (options.json) {
+    std::cout << json_text(Json({{"cluster", cluster.name},
+                                 {"model", options.model},
+                                 {"batch", options.batch},
+                                 {"images_per_s_of_one", options.images_per_s},
+                                 {"gradient_bytes", step.gradient_bytes},
+                                 {"results", results}}))
+              << std::endl;
+    return 0;
+  }
+  std::cout << cluster.name << ": " << options.model << ", batch "
+            << fixed(options.batch, 0) << " a GPU, "
+            << fixed(options.images_per_s, 1) << " images/s on one"
+            << (options.gpu.empty() ? "" : basis_text(known_gpu(options.gpu)))
+            << ", gradients " << readable_bytes(step.gradient_bytes)
+            << "; hours for " << fixed(options.epochs, 0) << " epochs of "
+            << fixed(options.images, 0) << " images; losses in ms per step\n"
+            << links_text(cluster) << "\n"
+            << columns(lines) << std::flush;
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand(
+      "plan",
+      "predict images/s, efficiency and hours on 1 to 4096 GPUs of a cluster");
+  auto options = std::make_shared<PlanOptions>();
+  command
+      ->add_option("cluster", options->cluster,
+                   "YAML file, see configs/clusters")
+      ->required();
+  auto* bench =
+      command->add_option("--bench", options->bench,
+                          "what `bench step --json` printed for one rank");
+  auto* rate = command->add_option("--images-per-s", options->images_per_s,
+                                   "measured rate of one rank alone");
+  command
+      ->add_option("--gpu", options->gpu,
+                   "a rate that is computed of the vendor's figures: " +
+                       known_gpu_names())
+      ->excludes(bench)
+      ->excludes(rate);
+  command->add_option("--batch", options->batch, "images per rank");
+  command->add_option("--model", options->model, "network")
+      ->capture_default_str();
+  command->add_option("--ranks", options->ranks, "GPU counts, e.g. 1,4,16")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--bucket-mb", options->bucket_mb,
+                   "gradient bucket, MB of fp32")
+      ->capture_default_str();
+  command->add_option("--images", options->images, "images per epoch")
+      ->capture_default_str();
+  command->add_option("--epochs", options->epochs, "epochs")
+      ->capture_default_str();
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [options] { return run(*options); };
+  });
+}
+
+}  // namespace chexnet

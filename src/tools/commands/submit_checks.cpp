@@ -1,0 +1,118 @@
+#include "submit_checks.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
+#include "chexnet/data/patient_ids.hpp"
+#include "chexnet/launch/child_process.hpp"
+#include "chexnet/train/run/recipe.hpp"
+#include "chexnet/train/trainer.hpp"
+
+namespace chexnet {
+namespace {
+
+// A quote that is not closed would end the job once it has its hosts.
+void check_setup(const std::vector<std::string>& setup) {
+  if (setup.empty()) return;
+  std::string lines;
+  for (const auto& line : setup) lines += line + "\n";
+  if (output_of({"bash", "-n", "-c", lines}).exit_code != 0)
+    throw ConfigError(
+        "[submit] the lines of --setup and of the site file's setup are no "
+        "commands (bash says why above). Hint: is a quote closed, a name with "
+        "blanks quoted?");
+}
+
+// What train would find only once the job has its hosts.
+void settle_ranks(const Config& config, JobRequest& request) {
+  agree_on_ranks(config.launch, request);
+  if (config.launch.mpi == MpiFamily::kMpich) request.srun_mpi = "pmi2";
+  if (config.train.batch)  // else chosen by the ranks
+    check_batch(config.train, *config.train.batch, total_ranks(request));
+}
+
+// Apptainer shows a container the home of its user; Pyxis gives it one that
+// goes with it.
+void require_pseudonym_key(const JobRequest& request, const Config& config) {
+  const bool pyxis = !request.container.empty() && !is_sif(request.container);
+  if (!pyxis || !writes_pseudonyms(config) || !config.privacy.key.empty())
+    return;
+  throw ConfigError(
+      "[submit] --container " + request.container +
+      ": patients get pseudonyms, whose key would be in the home of a "
+      "container and go with it, so no other start could go on. Hint: --set "
+      "privacy.key=/FILE in a folder of the host that is written to, which "
+      "the first run makes");
+}
+
+// A login node may not see what the job's hosts do.
+void warn_if_absent(const std::string& named_by, const std::string& path,
+                    const std::string& effect) {
+  std::error_code error;
+  if (!is_s3(path) && !std::filesystem::exists(path, error))
+    log_warning("[submit] " + named_by + ": " + path +
+                " is not there on this host. Hint: if the job's hosts do not "
+                "have it either, " +
+                effect);
+}
+
+}  // namespace
+
+// A run that repeats another would cost as much and be compared as if the two
+// differed.
+void refuse_equal_points(const std::vector<SweepPoint>& points,
+                         const std::vector<Config>& configs) {
+  std::map<std::string, std::string> folder_of;  // by the run's recipe
+  for (size_t i = 0; i < points.size(); ++i) {
+    const auto [other, is_new] =
+        folder_of.insert({recipe_text(configs[i]), points[i].run_folder});
+    if (!is_new)
+      throw ConfigError(
+          "[submit] --sweep: " + other->second + " and " +
+          points[i].run_folder +
+          " would be the same run under two names. Hint: leave one out. "
+          "train.lr_scaling changes a run whose train.batch is not "
+          "train.lr_base_batch, and train.momentum one of sgd");
+  }
+}
+
+void settle_job(const std::vector<Config>& configs, JobRequest& request) {
+  check_setup(request.setup);
+  for (const auto& config : configs) {
+    require_pseudonym_key(request, config);
+    settle_ranks(config, request);
+  }
+}
+
+void warn_of_job(const std::vector<Config>& configs,
+                 const JobRequest& request) {
+  if (request.cpus_per_rank == 0)
+    log_warning(
+        "[submit] each rank gets one core, for compute and loader threads "
+        "together. Hint: --cpus-per-rank N, or cpus_per_rank in the site file");
+  const bool idle = request.gpus_per_node > 0 &&
+                    std::ranges::any_of(configs, [](const Config& config) {
+                      return config.launch.device == DeviceKind::kCpu;
+                    });
+  if (idle)
+    log_warning(
+        "[submit] the job has " + counted(request.gpus_per_node, "GPU") +
+        " on each host, and launch.device is cpu: they would be idle. "
+        "Hint: launch.device=auto, or no --gpus-per-node (gpus_per_node "
+        "of the site file)");
+}
+
+void warn_of_absent_paths(const Config& config, const Strings& mounts) {
+  for (const auto& path : config.data.manifest.path)
+    warn_if_absent("data.manifest.path", path, "it ends with exit code 8");
+  for (const auto& mount : mounts)
+    warn_if_absent("--mount", parsed_mount(mount).source,
+                   "its container does not start");
+}
+
+}  // namespace chexnet

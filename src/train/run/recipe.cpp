@@ -1,0 +1,127 @@
+// A BatchNorm of rank r sees batch / accumulate / ranks images (all ranks'
+// where it is synchronized): the one place where the number of ranks changes
+// what is learned, and not only how sums round. So it is told at the start, and
+// warned of where few images make it noisy.
+#include "chexnet/train/run/recipe.hpp"
+
+#include <cassert>
+#include <cstdint>
+
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/train/run/schedule.hpp"
+
+namespace chexnet {
+namespace {
+
+// With fewer, a network's error grows (Wu and He, Group Normalization, 2018).
+constexpr int64_t kFewForBatchNorm = 8;
+
+void warn_of_small_batchnorm(const Config& config, int64_t batch, int ranks) {
+  const int64_t images = images_per_batchnorm(config, batch, ranks);
+  if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
+  log_warning(
+      "[train] a BatchNorm normalizes over " + std::to_string(images) +
+      " images only, so this run trains differently from one with more. Hint: "
+      "model.sync_batchnorm=true, a larger train.batch (with "
+      "train.lr_scaling), fewer ranks, or a "
+      "smaller train.accumulate");
+}
+
+void warn_of_chosen_batch(const std::string& batch) {
+  log_warning(
+      "[train] train.batch: auto chose " + batch +
+      " images by the memory that is free here and now; elsewhere it chooses "
+      "others, so "
+      "this config alone does not repeat the run. Hint: set train.batch=" +
+      batch + " to repeat it; train.lr_scaling lets the rate follow a batch");
+}
+
+}  // namespace
+
+int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks) {
+  assert(batch > 0 && ranks > 0);
+  const int64_t micro_batch = batch / config.train.accumulate;
+  return config.model.sync_batchnorm ? micro_batch : micro_batch / ranks;
+}
+
+std::string batchnorm_text(const Config& config, int64_t batch, int ranks) {
+  if (config.model.freeze_backbone)
+    return "running statistics (frozen backbone)";
+  return std::to_string(images_per_batchnorm(config, batch, ranks)) +
+         " images" +
+         (config.model.sync_batchnorm ? " (synchronized)" : " of its rank");
+}
+
+std::string loss_text(const TrainConfig& config) {
+  if (config.class_weights == LossWeighting::kNone)
+    return "unweighted binary cross-entropy";
+  return std::string("binary cross-entropy, weights ") +
+         choice_name(config.class_weights) +
+         ": scores are shifted away from prevalence, so they are no "
+         "probabilities";
+}
+
+void warn_of_recipe(const Config& config, const RunDecisions& decisions,
+                    int ranks) {
+  if (decisions.chose_batch)
+    warn_of_chosen_batch(std::to_string(decisions.batch));
+  warn_of_small_batchnorm(config, decisions.batch, ranks);
+}
+
+std::string recipe_text(Config config) {
+  const TrainConfig unused;
+  TrainConfig& train = config.train;
+  config.run.dir.clear();
+  config.run.name.clear();
+  if (train.batch) {
+    TrainConfig scaled = train;
+    scaled.schedule = ScheduleKind::kConstant;
+    scaled.warmup_epochs = 0;
+    train.lr = learning_rate(scaled, *train.batch, 0, 1, {});
+    train.lr_scaling = unused.lr_scaling;
+    train.lr_base_batch = unused.lr_base_batch;
+  }
+  if (train.optimizer == OptimizerKind::kSgd) {
+    train.betas = unused.betas;
+    train.eps = unused.eps;
+  } else {
+    train.momentum = unused.momentum;
+  }
+  const bool plateau = train.schedule == ScheduleKind::kPlateau;
+  const bool step = train.schedule == ScheduleKind::kStep;
+  if (!plateau) train.plateau_patience = unused.plateau_patience;
+  if (!step) train.step_epochs = unused.step_epochs;
+  if (!plateau && !step) train.decay_factor = unused.decay_factor;
+  return config_yaml(config);
+}
+
+std::optional<BatchNormChange> batchnorm_change(const Config& config,
+                                                int64_t batch,
+                                                const SummationOrder& before,
+                                                const SummationOrder& now) {
+  const auto images_of = [&](const SummationOrder& order) {
+    Config with_order = config;
+    with_order.train.accumulate = order.accumulate;
+    return images_per_batchnorm(with_order, batch,
+                                static_cast<int>(order.ranks));
+  };
+  const BatchNormChange change = {images_of(before), images_of(now)};
+  if (config.model.freeze_backbone || change.before == change.now)
+    return std::nullopt;
+  return change;
+}
+
+std::string resume_effect_text(
+    const std::optional<BatchNormChange>& batchnorm) {
+  if (!batchnorm)
+    return "the run goes on, but sums round differently, so weights will not "
+           "be equal to the last bit";
+  return "a BatchNorm normalizes over " + std::to_string(batchnorm->now) +
+         " images, and did over " + std::to_string(batchnorm->before) +
+         ", so from here the run trains differently, not only up to rounding. "
+         "Hint: resume with the ranks and the train.accumulate that the run "
+         "had; model.sync_batchnorm=true makes runs independent of the ranks";
+}
+
+}  // namespace chexnet

@@ -1,0 +1,219 @@
+// Seconds come from the profiler, which always knows what the main thread is
+// in. Of a window of kWindow steps each rank sends one object of medians:
+//
+//   | step | step | … | step |  evaluation, checkpoint  | step | …
+//   ^ window_start_    last_ ^       skip() moves last_ ^ here
+//
+// What lies before skip() is in no step, so neither long evaluations nor
+// checkpoints make a straggler.
+#include "chexnet/train/run/run_watch.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "chexnet/comm/gather_json.hpp"
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/median.hpp"
+#include "chexnet/core/process_usage.hpp"
+#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
+
+namespace chexnet {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kWindow = 10;  // steps
+constexpr double kWriteEvery =
+    10;  // seconds between two `system` lines of the metrics
+
+double of(const Profiler::Seconds& seconds, Phase phase) {
+  return seconds[static_cast<size_t>(phase)];
+}
+// All but waiting for other ranks.
+double own_of(const Profiler::Seconds& seconds) {
+  double own = 0;
+  for (int o = 0; o < kPhases; ++o)
+    if (const auto phase = static_cast<Phase>(o); !is_collective(phase) &&
+                                                  phase != Phase::kEvaluate &&
+                                                  phase != Phase::kCheckpoint)
+      own += of(seconds, phase);
+  return own;
+}
+
+json usage_json(const Usage& usage) {
+  return {{"cpu", usage.host_cpu_percent},
+          {"gpu", usage.gpu_percent},
+          {"memory", usage.gpu_memory_bytes},
+          {"power", usage.gpu_power_w},
+          {"clock", usage.gpu_clock_mhz},
+          {"temperature", usage.gpu_temperature_c},
+          {"throttled", usage.throttled_fraction},
+          {"reasons", usage.throttle_reasons},
+          {"xids", usage.xids},
+          {"rss", peak_rss_bytes()}};
+}
+
+}  // namespace
+
+RunWatch::RunWatch(Communicator& comm, const Profiler& profiler,
+                   MetricsLog* metrics, const Machine& machine)
+    : comm_(comm),
+      profiler_(profiler),
+      metrics_(metrics),
+      placements_(machine.placements),
+      threads_(machine.threads),
+      monitor_(machine.gpu_uuid),
+      watch_({}),
+      start_(mark()),
+      last_(start_),
+      window_start_(start_),
+      first_s_(now_s()) {
+  assert(placements_.size() == static_cast<size_t>(comm.size()));
+  assert((metrics != nullptr) == (comm.rank() == 0));
+}
+
+RunWatch::Mark RunWatch::mark() const { return {profiler_.seconds(), cpu_s()}; }
+
+void RunWatch::skip() { last_ = mark(); }
+
+void RunWatch::step_done(int64_t step) {
+  const Mark now = mark();
+  own_s_.push_back(own_of(now.seconds) - own_of(last_.seconds));
+  data_s_.push_back(of(now.seconds, Phase::kDataWait) -
+                    of(last_.seconds, Phase::kDataWait));
+  last_ = now;
+  ++steps_;
+  if (own_s_.size() < kWindow) return;
+  exchange(step);
+  last_ = window_start_ = mark();
+  own_s_.clear();
+  data_s_.clear();
+}
+
+// One figure of each rank that has it, by the rank's number.
+using ByRank = std::map<std::string, double>;
+
+struct RunWatch::Figures {
+  ByRank own_ms, host_cpu, rss, gpu, gpu_memory, gpu_power, gpu_clock;
+
+  void add(const std::string& rank, const json& said) {
+    const auto note = [&](ByRank& into, double value) {
+      if (value >= 0) into[rank] = value;
+    };
+    const json& usage = said["usage"];
+    note(own_ms, 1e3 * said["own"].get<double>());
+    note(host_cpu, usage["cpu"]);
+    note(rss, usage["rss"]);
+    note(gpu, usage["gpu"]);
+    note(gpu_memory, usage["memory"]);
+    note(gpu_power, usage["power"]);
+    note(gpu_clock, usage["clock"]);
+  }
+
+  MetricFields fields() const {
+    MetricFields fields = {{"own_ms_per_step", own_ms},
+                           {"host_cpu_percent", host_cpu},
+                           {"rss_bytes", rss}};
+    if (gpu.empty()) return fields;
+    fields.emplace_back("gpu_utilization", gpu);
+    fields.emplace_back("gpu_memory_bytes", gpu_memory);
+    fields.emplace_back("gpu_power_w", gpu_power);
+    fields.emplace_back("gpu_clock_mhz", gpu_clock);
+    return fields;
+  }
+};
+
+// CPU time of the whole process (loader threads too) against what the compute
+// threads could use in the time this rank did not wait: little means that
+// others are on its cores.
+double RunWatch::cpu_fraction() const {
+  const double own = own_of(last_.seconds) - own_of(window_start_.seconds);
+  if (threads_ == 0 || own <= 0) return 1;
+  return std::min(1.0, (last_.cpu_s - window_start_.cpu_s) / (own * threads_));
+}
+
+void RunWatch::warn_of(const StragglerWatch::Alarm& alarm, int64_t step) {
+  const PlacementRow& row = placements_[static_cast<size_t>(alarm.rank)];
+  log_warning("[straggler] " + named(row) + " is " + fixed(alarm.ratio, 2) +
+              " times slower than the others (" + fixed(1e3 * alarm.own_s, 1) +
+              " ms per step against " + fixed(1e3 * alarm.others_s, 1) +
+              "): " + alarm.cause);
+  metrics_->write("straggler", step,
+                  {{"rank", static_cast<int64_t>(alarm.rank)},
+                   {"host", row.host},
+                   {"ratio", alarm.ratio},
+                   {"cause", alarm.cause}});
+}
+
+void RunWatch::exchange(int64_t step) {
+  const json mine = {{"own", median(own_s_)},
+                     {"data", median(data_s_)},
+                     {"cpu_fraction", cpu_fraction()},
+                     {"usage", usage_json(monitor_.take())}};
+  const auto all = gather_json(comm_, mine);
+  if (comm_.rank() != 0) return;
+
+  std::vector<RankPace> paces;
+  Figures figures;
+  for (size_t r = 0; r < all.size(); ++r) {
+    const json& said = all[r];
+    const std::string rank = std::to_string(r);
+    const bool throttled = said["usage"]["throttled"].get<double>() > 0.5;
+    paces.push_back({said["own"], said["data"], said["cpu_fraction"],
+                     throttled ? 1.0 : 0.0});
+    figures.add(rank, said);
+    for (const auto& xid : said["usage"]["xids"])
+      log_warning("[gpu] rank " + rank + " on " + placements_[r].host + ": " +
+                  xid.get<std::string>() +
+                  ". Hint: dmesg on that host; Xid codes are in NVIDIA's XID "
+                  "Errors guide");
+  }
+  for (const auto& alarm : watch_.add(paces)) warn_of(alarm, step);
+
+  if (now_s() - written_s_ < kWriteEvery) return;
+  written_s_ = now_s();
+  metrics_->write("system", step, figures.fields());
+}
+
+double RunWatch::fraction_of(Phase phase) const {
+  return (of(profiler_.seconds(), phase) - of(start_.seconds, phase)) /
+         std::max(1e-9, now_s() - first_s_);
+}
+
+std::string RunWatch::summary(int64_t step) {
+  const Profiler::Seconds now = profiler_.seconds();
+  std::vector<double> mine;
+  const double steps = std::max<double>(1, static_cast<double>(steps_));
+  const auto ms_of = [&](Phase o) {
+    return 1e3 * (of(now, o) - of(start_.seconds, o)) / steps;
+  };
+  mine = {1e3 * (own_of(now) - own_of(start_.seconds)) / steps,
+          ms_of(Phase::kDataWait), ms_of(Phase::kAllReduceWait),
+          ms_of(Phase::kControl)};
+  const auto all = comm_.all_gather(std::as_bytes(std::span(mine)));
+  if (comm_.rank() != 0) return "";
+  std::vector<std::vector<std::string>> lines = {
+      {"rank", "host", "own ms per step", "of that data wait",
+       "all-reduce wait", "other waits"}};
+  std::map<std::string, double> own;
+  for (size_t r = 0; r < all.size(); ++r) {
+    std::memcpy(mine.data(), all[r].data(), all[r].size());
+    lines.push_back({std::to_string(r), placements_[r].host, fixed(mine[0], 1),
+                     fixed(mine[1], 1), fixed(mine[2], 1), fixed(mine[3], 1)});
+    own[std::to_string(r)] = mine[0];
+  }
+  metrics_->write("ranks", step, {{"own_ms_per_step", own}});
+  std::string text = comm_.size() > 1 ? columns(lines) : "";
+  const std::string rule =
+      utilization_summary(monitor_.whole(), fraction_of(Phase::kDataWait),
+                          fraction_of(Phase::kAllReduceWait));
+  if (!rule.empty()) text += rule + "\n";
+  return text;
+}
+
+}  // namespace chexnet

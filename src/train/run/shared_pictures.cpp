@@ -1,0 +1,123 @@
+#include "shared_pictures.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <vector>
+
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/parallel.hpp"
+#include "chexnet/core/text_parts.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr uint64_t kEndBytes = 4096;
+
+struct Candidate {
+  uint32_t row;
+  const Split* split;
+};
+using Candidates = std::vector<Candidate>;
+
+bool of_two_splits(const Candidates& images) {
+  return std::ranges::any_of(images, [&](const Candidate& c) {
+    return c.split != images.front().split;
+  });
+}
+
+// Where the bytes of an image end in its container, and how many they are; 0:
+// not compared.
+struct Extent {
+  uint64_t end = 0, length = 0;
+};
+
+Extent extent_of(const ImageIndex& index, uint32_t row) {
+  if (!index.has(row)) return {};
+  const ImageLocation& place = index.location(row);
+  const Container& container = index.containers()[place.container];
+  if (is_s3(container.path)) return {};
+  if (container.kind == ContainerKind::kFile)
+    return {container.size, container.size};
+  if (container.kind == ContainerKind::kTar)
+    return {place.entry.offset + place.entry.length, place.entry.length};
+  return {};
+}
+
+// Empty: unreadable.
+std::string sum_of_end(const ImageIndex& index, uint32_t row) {
+  const Extent extent = extent_of(index, row);
+  std::string bytes(std::min(extent.length, kEndBytes), '\0');
+  const auto& container = index.containers()[index.location(row).container];
+  std::ifstream file(container.path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(extent.end - bytes.size()));
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+    return "";
+  return sha256_hex(bytes);
+}
+
+}  // namespace
+
+SharedPictures find_shared_pictures(const Dataset& dataset, int threads,
+                                    size_t most,
+                                    const std::function<void()>& tick) {
+  const Splits& splits = dataset.splits;
+  const ImageIndex& index = dataset.images->index();
+  std::map<uint64_t, Candidates> by_length;
+  for (const Split* split : {&splits.train, &splits.val, &splits.test})
+    for (const auto row : split->rows)
+      if (const auto length = extent_of(index, row).length; length > 0)
+        by_length[length].push_back({row, split});
+  std::erase_if(by_length,
+                [](const auto& same) { return !of_two_splits(same.second); });
+
+  SharedPictures found;
+  std::vector<std::pair<uint64_t, Candidate>> read;
+  for (const auto& [length, images] : by_length) {
+    found.alike += images.size();
+    if (read.size() + images.size() > most) continue;
+    for (const auto& image : images) read.emplace_back(length, image);
+  }
+  found.compared = read.size();
+  std::vector<std::string> sums(read.size());
+  parallel_for(
+      read.size(), threads,
+      [&](size_t i) { sums[i] = sum_of_end(index, read[i].second.row); }, tick);
+
+  std::map<std::pair<uint64_t, std::string>, Candidates> same;
+  for (size_t i = 0; i < read.size(); ++i)
+    if (!sums[i].empty())
+      same[{read[i].first, sums[i]}].push_back(read[i].second);
+  const auto text = [&](const Candidate& image) {
+    return dataset.manifest.images[image.row] + " (" + image.split->name + ")";
+  };
+  for (const auto& [key, images] : same) {
+    // In the order train, val, test, so the first is of another split.
+    const auto others =
+        std::ranges::find_if(images, [&](const Candidate& image) {
+          return image.split != images.front().split;
+        });
+    found.count += static_cast<size_t>(images.end() - others);
+    if (others != images.end() && found.example.empty())
+      found.example = text(images.front()) + " = " + text(*others);
+  }
+  return found;
+}
+
+void warn_of_shared_pictures(const SharedPictures& found) {
+  if (found.count > 0)
+    log_warning("[split] " + std::to_string(found.count) +
+                (found.count == 1 ? " image of validation or test is"
+                                  : " images of validation or test are") +
+                " in another split under another name, as " + found.example +
+                ": figures of them are too good. Hint: `inspect` lists all; "
+                "data.exclude takes images out");
+  if (found.compared < found.alike)
+    log_info("[split] " + std::to_string(found.compared) + " of the " +
+             std::to_string(found.alike) +
+             " images that could be in two splits were compared. Hint: "
+             "`inspect` compares all");
+}
+
+}  // namespace chexnet

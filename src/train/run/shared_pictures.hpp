@@ -1,0 +1,33 @@
+// The same file in two splits under two names: a split by patients cannot tell
+// when a picture has two ids. For a start of training, so it reads little;
+// `inspect` compares the pixels of all images.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "chexnet/train/run/dataset.hpp"
+
+namespace chexnet {
+
+struct SharedPictures {
+  size_t count = 0;       // validation and test images that are elsewhere, too
+  std::string example{};  // "a.png (train) = b.png (test)"
+  // Images of a length that another split has, too, and those of them that were
+  // read.
+  size_t alike = 0, compared = 0;
+};
+
+// Files and members of tar archives of this machine are the same where they
+// have one length and one end of 4 KiB (that of a PNG holds the checksum of its
+// pixels); others are not compared. Reads at most `most` ends; what cannot be
+// read is left to training.
+SharedPictures find_shared_pictures(
+    const Dataset& dataset, int threads, size_t most,
+    const std::function<void()>& tick = [] {});
+
+// Logs what was found.
+void warn_of_shared_pictures(const SharedPictures& found);
+
+}  // namespace chexnet

@@ -1,0 +1,100 @@
+// The loop over steps: next batch, one agreement of all ranks, step, metrics;
+// checkpoint, evaluation and schedule at epoch ends. Returns when the last step
+// is done or a stop was asked for. Collective.
+//
+// A checkpoint comes before the evaluation of its weights, which may outlast
+// the job; what the evaluation finds is written into the checkpoint's state
+// afterwards. So a run that was stopped or killed inside an evaluation loses no
+// step: a resume scores the same weights first.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "batch_upload.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/data/damage_counter.hpp"
+#include "chexnet/data/loader.hpp"
+#include "chexnet/report/metrics_log.hpp"
+#include "chexnet/train/predict.hpp"
+#include "chexnet/train/run/bucket_tuner.hpp"
+#include "chexnet/train/run/dataset.hpp"
+#include "chexnet/train/run/run_decisions.hpp"
+#include "chexnet/train/run/run_folder.hpp"
+#include "chexnet/train/run/run_watch.hpp"
+#include "chexnet/train/run/stop_request.hpp"
+#include "chexnet/train/run/train_state.hpp"
+#include "chexnet/train/run_context.hpp"
+#include "chexnet/train/step.hpp"
+#include "train_log.hpp"
+
+namespace chexnet {
+
+class TrainingLoop {
+ public:
+  struct Parts : TrainingContext {
+    MetricsLog* metrics;  // null but on rank 0
+    StopRequest& stop;
+  };
+  TrainingLoop(Parts parts, TrainStep& step, TrainState state);
+
+  ExitCode run();  // kDone or kRequeue
+  const TrainState& state() const { return state_; }
+  double images_per_s() const { return log_.images_per_s(); }
+
+ private:
+  // What all ranks know of a step before it is computed.
+  struct Agreement {
+    double labeled = 0;  // entries of the global batch
+    bool stop = false;
+  };
+  const Batch* next_batch(Loader& loader);  // null: asked to stop
+  Agreement agree(const Batch* batch);
+  // One step, and what counts it. Returns the rate it was made with.
+  double step_on(const Batch& batch, double labeled);
+  // What follows a step: lines, evaluation, checkpoint. False as
+  // end_of_epoch().
+  void log(const Loader& loader, double lr);
+  bool after_step(const Loader& loader, double lr);
+  uint64_t own_sum();
+  // Collective: the sum all ranks agree on; none with train.verify_every=0.
+  std::optional<uint64_t> verify_ranks();
+  void say_how_it_ended();
+  void refuse_damaged(const Batch& batch, double damaged);
+  void tune_buckets(double step_s);
+  // What became of the oldest step that was not known.
+  void take(const StepResult& result);
+  // Waits until every step that was launched is known.
+  void finish_steps();
+  void count_skipped(const StepResult& result);
+  // Those whose own loss is not finite, on every rank; empty: none. Collective.
+  std::string ranks_without_loss(const StepResult& result);
+  // False: a stop was asked for, and the evaluation is still due.
+  bool end_of_epoch(int64_t epoch_before);
+  bool evaluate();
+  void score_weights(const SplitPrediction& result);
+  void keep_decision_rules(const Predictions& validation);
+  // NumericError on every rank where what a checkpoint would hold is not
+  // finite. Collective.
+  void check_finite_state();
+  void checkpoint();
+  bool out_of_patience() const;  // train.early_stop_epochs
+  ExitCode stopped();
+
+  Parts parts_;
+  TrainStep& step_;
+  TrainState state_;
+  int64_t total_steps_ = 0;
+  uint64_t images_ = 0;  // of an epoch; once run() knows the rows
+  std::optional<DamageCounter> damage_;  // the same
+  BatchUpload upload_;
+  TrainLog log_;
+  RunWatch watch_;
+  std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen
+  double longest_checkpoint_s_ = 0, longest_evaluation_s_ = 0;
+  int skipped_in_a_row_ = 0;
+  int64_t steps_known_ = 0;  // up to state_.step: the others are launched
+};
+
+}  // namespace chexnet

@@ -1,0 +1,135 @@
+// Made-up maps for BatchNorm's kernels on the CPU, and what its definition
+// makes of them, in double. Maps are [row][channel], as floats here and in the
+// kernels' elements there.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "model/cuda/kernels_on_cpu.hpp"
+#include "support/catch.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr float kEpsilon = 1e-5F;
+struct Size {
+  int64_t rows, channels;
+  size_t count() const { return static_cast<size_t>(rows * channels); }
+};
+
+// The results of the kernels on a map; and of the definition, in double.
+struct Results {
+  Values mean, invstd, kept_mean, kept_var, y, y_inference, dweight, dbias, dx;
+};
+
+struct Case {
+  Size size;
+  bool relu = false, shortcut = false, more = false;
+  float center = 0;  // of x
+  Values x = {}, weight = {}, bias = {}, shortcuts = {}, dy = {};
+  Values mores = {};  // twice as wide
+};
+
+constexpr float kKept = 2, kMomentum = .25F;
+
+inline std::vector<unsigned> order_of(unsigned count, bool backwards) {
+  std::vector<unsigned> order(count);
+  std::iota(order.begin(), order.end(), 0U);
+  if (backwards) std::ranges::reverse(order);
+  return order;
+}
+
+inline Case made(Case c, Values (*rounded)(const Values&), unsigned seed) {
+  std::mt19937 random(seed);
+  const auto fill = [&](size_t count, float center, float width) {
+    std::normal_distribution<float> normal(center, width);
+    Values values(count);
+    for (float& value : values) value = normal(random);
+    return values;
+  };
+  const auto channels = static_cast<size_t>(c.size.channels);
+  c.x = rounded(fill(c.size.count(), c.center, 1));
+  c.dy = rounded(fill(c.size.count(), .1F, 1));
+  c.shortcuts = rounded(fill(c.size.count(), 0, 1));
+  c.mores = rounded(fill(2 * c.size.count(), 0, 1));
+  c.weight = fill(channels, 1, .3F);
+  c.bias = fill(channels, 0, .3F);
+  c.weight[1] = c.bias[1] = 0;  // ReLU of 0 cuts the gradient
+  return c;
+}
+
+// One channel after the other. `invstd` of the definition is that of the batch.
+inline Results by_definition(const Case& c) {
+  const auto rows = static_cast<size_t>(c.size.rows),
+             channels = static_cast<size_t>(c.size.channels);
+  const auto n = static_cast<double>(rows);
+  Results r;
+  r.y.resize(c.x.size());
+  r.y_inference.resize(c.x.size());
+  r.dx.resize(c.x.size());
+  const auto put = [](Values& to, double value) {
+    to.push_back(static_cast<float>(value));
+  };
+  for (size_t k = 0; k < channels; ++k) {
+    const auto x = [&](size_t row) { return double{c.x[row * channels + k]}; };
+    double mean = 0, variance = 0;
+    for (size_t row = 0; row < rows; ++row) mean += x(row) / n;
+    for (size_t row = 0; row < rows; ++row)
+      variance += (x(row) - mean) * (x(row) - mean) / n;
+    const double invstd = 1 / std::sqrt(variance + double{kEpsilon});
+    const double unbiased = rows > 1 ? variance * n / (n - 1) : 0;
+    const double kept_mean = kKept + kMomentum * (mean - kKept);
+    const double kept_var = kKept + kMomentum * (unbiased - kKept);
+    const double w = c.weight[k], b = c.bias[k];
+    const auto y = [&](size_t row, double center, double scale) {
+      double out = (x(row) - center) * scale * w + b;
+      if (c.shortcut) out += c.shortcuts[row * channels + k];
+      return c.relu ? std::max(out, 0.0) : out;
+    };
+    double dbias = 0, dweight = 0;
+    const auto dy = [&](size_t row) {
+      const bool cut = c.relu && (x(row) - mean) * invstd * w + b <= 0;
+      return cut ? 0 : double{c.dy[row * channels + k]};
+    };
+    for (size_t row = 0; row < rows; ++row) {
+      dbias += dy(row);
+      dweight += dy(row) * (x(row) - mean) * invstd;
+    }
+    for (size_t row = 0; row < rows; ++row) {
+      const size_t at = row * channels + k;
+      const double z = (x(row) - mean) * invstd;
+      double dx = w * invstd * (dy(row) - dbias / n - z * dweight / n);
+      if (c.more) dx += c.mores[2 * row * channels + k];
+      r.y[at] = static_cast<float>(y(row, mean, invstd));
+      r.y_inference[at] = static_cast<float>(
+          y(row, kept_mean, 1 / std::sqrt(kept_var + double{kEpsilon})));
+      r.dx[at] = static_cast<float>(dx);
+    }
+    put(r.mean, mean);
+    put(r.invstd, invstd);
+    put(r.kept_mean, kept_mean);
+    put(r.kept_var, kept_var);
+    put(r.dweight, dweight);
+    put(r.dbias, dbias);
+  }
+  return r;
+}
+
+// Root of the mean square of the difference, by that of `wanted`.
+inline double difference(const Values& found, const Values& wanted) {
+  REQUIRE(found.size() == wanted.size());
+  double apart = 0, all = 1e-30;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double d = double{found[i]} - double{wanted[i]};
+    apart += d * d;
+    all += double{wanted[i]} * double{wanted[i]};
+  }
+  return std::sqrt(apart / all);
+}
+
+}  // namespace
+}  // namespace chexnet

@@ -1,0 +1,191 @@
+// The kernels' own source on threads of the CPU, against sums in double.
+#include "model/cuda/batch_norm_cases.hpp"
+#include "model/cuda/kernel_grid.hpp"
+
+namespace chexnet {
+namespace {
+
+constexpr int64_t kThreads = 64, kBlocks = 7;
+
+#define RESULTS_OF(space)                                                      \
+  [](const Case& c, bool backwards) {                                          \
+    using E = ELEMENTS(space);                                                 \
+    const auto channels = static_cast<size_t>(c.size.channels);                \
+    const int vectors = static_cast<int>(c.size.channels) / space::kWidth;     \
+    const KernelGrid g = kernel_grid(c.size.rows, vectors, kThreads, kBlocks); \
+    const auto run = [&](const auto& kernel) {                                 \
+      cuda_words::run_kernel({g.channel_blocks, g.row_blocks},                 \
+                             {g.block_vectors, g.block_rows},                  \
+                             order_of(g.row_blocks, backwards), kernel);       \
+    };                                                                         \
+    const auto x = E::encoded(c.x), dy = E::encoded(c.dy),                     \
+               shortcut = E::encoded(c.shortcuts), more = E::encoded(c.mores); \
+    std::vector<space::Vector> y(x.size()), inferred(x.size()), dx(x.size());  \
+    Values partial(g.row_blocks* channels * 2, NAN);                           \
+    std::vector<unsigned> arrived(g.channel_blocks);                           \
+    Results r;                                                                 \
+    for (Values * v : {&r.mean, &r.invstd, &r.dweight, &r.dbias})              \
+      v->assign(channels, NAN);                                                \
+    r.kept_mean.assign(channels, kKept);                                       \
+    r.kept_var.assign(channels, kKept);                                        \
+    run([&] {                                                                  \
+      space::batch_norm_statistics(                                            \
+          x.data(), c.size.rows, vectors, partial.data(), arrived.data(),      \
+          r.mean.data(), r.invstd.data(), r.kept_mean.data(),                  \
+          r.kept_var.data(), kMomentum, kEpsilon, nullptr);                    \
+    });                                                                        \
+    const auto* added = c.shortcut ? shortcut.data() : nullptr;                \
+    run([&] {                                                                  \
+      space::batch_norm_apply(x.data(), c.size.rows, vectors, r.mean.data(),   \
+                              r.invstd.data(), 0, kEpsilon, c.weight.data(),   \
+                              c.bias.data(), added, c.relu, y.data());         \
+    });                                                                        \
+    run([&] {                                                                  \
+      space::batch_norm_apply(x.data(), c.size.rows, vectors,                  \
+                              r.kept_mean.data(), r.kept_var.data(), 1,        \
+                              kEpsilon, c.weight.data(), c.bias.data(), added, \
+                              c.relu, inferred.data());                        \
+    });                                                                        \
+    run([&] {                                                                  \
+      space::batch_norm_sums(                                                  \
+          dy.data(), x.data(), c.size.rows, vectors, r.mean.data(),            \
+          r.invstd.data(), c.weight.data(), c.bias.data(), c.relu,             \
+          partial.data(), arrived.data(), r.dweight.data(), r.dbias.data());   \
+    });                                                                        \
+    run([&] {                                                                  \
+      space::batch_norm_gradient(                                              \
+          dy.data(), x.data(), c.size.rows, vectors, r.mean.data(),            \
+          r.invstd.data(), c.weight.data(), c.bias.data(), c.relu,             \
+          r.dweight.data(), r.dbias.data(), nullptr,                           \
+          c.more ? more.data() : nullptr, 2LL * vectors, dx.data());           \
+    });                                                                        \
+    CHECK(std::ranges::all_of(arrived, [](unsigned n) { return n == 0; }));    \
+    r.y = E::decoded(y);                                                       \
+    r.y_inference = E::decoded(inferred);                                      \
+    r.dx = E::decoded(dx);                                                     \
+    return r;                                                                  \
+  }
+
+struct Element {
+  std::string name;
+  double rounding;  // of one element, relative
+  Results (*results)(const Case&, bool);
+  Values (*rounded)(const Values&);
+};
+
+#define ELEMENT(space, rounding)                                   \
+  Element {                                                        \
+#space, rounding, RESULTS_OF(space), [](const Values& values) {  \
+      using E = ELEMENTS(space);                                     \
+      return E::decoded(E::encoded(values));                         \
+    } \
+  }
+
+const std::vector<Element>& elements() {
+  static const std::vector<Element> all = {
+      ELEMENT(fp32, 0x1p-23), ELEMENT(fp16, 0x1p-11), ELEMENT(bf16, 0x1p-8)};
+  return all;
+}
+
+void check_case(const Case& c, const Element& element) {
+  INFO(element.name << " " << c.size.rows << " x " << c.size.channels
+                    << (c.relu ? " relu" : "") << (c.more ? " more" : "")
+                    << (c.shortcut ? " shortcut" : "") << ", mean "
+                    << c.center);
+  const Results found = element.results(c, false), wanted = by_definition(c);
+  // Digits that a mean far from 0 takes from fp32's x - mean.
+  const double sums = 2e-6 * (1 + double{std::fabs(c.center)});
+  CHECK(difference(found.mean, wanted.mean) < sums);
+  CHECK(difference(found.invstd, wanted.invstd) < sums);
+  CHECK(difference(found.kept_mean, wanted.kept_mean) < sums);
+  CHECK(difference(found.kept_var, wanted.kept_var) < sums);
+  CHECK(difference(found.y, wanted.y) < element.rounding + sums);
+  CHECK(difference(found.y_inference, wanted.y_inference) <
+        element.rounding + sums);
+  // Of a single row the gradient is the rest of a subtraction.
+  if (c.size.rows == 1) return;
+  CHECK(difference(found.dweight, wanted.dweight) < 10 * sums);
+  CHECK(difference(found.dbias, wanted.dbias) < 10 * sums);
+  CHECK(difference(found.dx, wanted.dx) < element.rounding + 10 * sums);
+}
+
+}  // namespace
+
+TEST_CASE("kernels of BatchNorm are what their definition says") {
+  unsigned seed = 1;
+  for (const Element& element : elements()) {
+    for (const Size size : {Size{61, 64}, Size{1, 32}, Size{2, 24},
+                            Size{130, 272}, Size{9, 1024}})
+      check_case(made({.size = size}, element.rounded, ++seed), element);
+    const Size size{77, 96};
+    check_case(made({.size = size, .relu = true}, element.rounded, ++seed),
+               element);
+    check_case(made({.size = size, .relu = true, .more = true}, element.rounded,
+                    ++seed),
+               element);
+    check_case(made({.size = size, .more = true}, element.rounded, ++seed),
+               element);
+    // A shortcut's ReLU is another's in backward.
+    Case c = made({.size = size, .shortcut = true}, element.rounded, ++seed);
+    check_case(c, element);
+    check_case(made({.size = size, .center = 100}, element.rounded, ++seed),
+               element);
+  }
+}
+
+TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
+  for (const Element& element : elements()) {
+    const Case c = made({.size = {400, 64}, .relu = true}, element.rounded, 3);
+    const Results there = element.results(c, false),
+                  back = element.results(c, true);
+    CHECK(there.mean == back.mean);
+    CHECK(there.invstd == back.invstd);
+    CHECK(there.dweight == back.dweight);
+    CHECK(there.dx == back.dx);
+  }
+}
+
+TEST_CASE("one strange pixel takes few digits from BatchNorm's variance") {
+  for (const Element& element : elements()) {
+    Case c = made({.size = {1000, 64}}, element.rounded, 4);
+    const Values usual = by_definition(c).invstd;
+    for (size_t k = 0; k < 64; ++k) c.x[k] = 16;  // of the first row
+    const Results found = element.results(c, false), wanted = by_definition(c);
+    CHECK(difference(found.invstd, wanted.invstd) < 2e-6);
+    CHECK(difference(found.invstd, usual) > 1e-3);
+  }
+}
+
+TEST_CASE("ReLU after a shortcut, and a NaN that stays one") {
+  for (const Element& element : elements()) {
+    Case c = made({.size = {33, 64}, .relu = true, .shortcut = true},
+                  element.rounded, 5);
+    const Results wanted = by_definition(c);
+    CHECK(difference(element.results(c, false).y, wanted.y) <
+          element.rounding + 1e-5);
+    c.x[70] = NAN;
+    const Results found = element.results(c, false);
+    CHECK(std::isnan(found.y[70]));
+    CHECK(std::isnan(found.mean[6]));
+    CHECK(std::isnan(found.invstd[6]));
+    CHECK(std::isnan(found.kept_var[6]));
+    CHECK(std::isnan(found.dx[6]));
+    CHECK_FALSE(std::isnan(found.mean[7]));
+  }
+}
+
+TEST_CASE("grids of kernels cover each row and each channel") {
+  for (const int64_t vectors : {1, 4, 12, 16, 20, 34, 124, 256})
+    for (const int64_t rows : {1, 7, 784, 802816}) {
+      const KernelGrid grid = kernel_grid(rows, vectors, 512, 264);
+      INFO(rows << " rows of " << vectors);
+      CHECK(grid.block_vectors * grid.channel_blocks == vectors);
+      CHECK(grid.block_vectors * grid.block_rows <= 512);
+      CHECK(grid.row_blocks >= 1);
+      CHECK((grid.row_blocks - 1) * grid.block_rows < rows);
+      CHECK(grid.row_blocks * grid.channel_blocks <=
+            std::max<int64_t>(264, grid.channel_blocks));
+    }
+}
+
+}  // namespace chexnet

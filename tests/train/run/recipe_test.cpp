@@ -1,0 +1,82 @@
+#include "chexnet/train/run/recipe.hpp"
+
+#include "support/catch.hpp"
+
+using namespace chexnet;
+
+TEST_CASE("a BatchNorm sees the images of its rank's micro-batch") {
+  Config config;
+  CHECK(batchnorm_text(config, 64, 1) == "64 images of its rank");
+  CHECK(batchnorm_text(config, 64, 4) == "16 images of its rank");
+  config.train.accumulate = 2;
+  CHECK(batchnorm_text(config, 64, 4) == "8 images of its rank");
+}
+
+TEST_CASE("a synchronized BatchNorm sees the micro-batches of all ranks") {
+  Config config;
+  config.model.sync_batchnorm = true;
+  CHECK(batchnorm_text(config, 64, 1) == "64 images (synchronized)");
+  CHECK(batchnorm_text(config, 64, 4) == "64 images (synchronized)");
+  config.train.accumulate = 2;
+  CHECK(batchnorm_text(config, 64, 4) == "32 images (synchronized)");
+}
+
+TEST_CASE(
+    "a resume is warned of where BatchNorms see other numbers of images") {
+  Config config;
+  config.train.accumulate = 2;
+  const auto effect = [&](const SummationOrder& before) {
+    return resume_effect_text(
+        batchnorm_change(config, 64, before, {.ranks = 4, .accumulate = 2}));
+  };
+  CHECK(effect({.ranks = 8, .accumulate = 1}).find("sums round differently") !=
+        std::string::npos);
+  const std::string other = effect({.ranks = 4, .accumulate = 1});
+  CHECK(other.find("over 8 images, and did over 16") != std::string::npos);
+  CHECK(other.find("sums round") == std::string::npos);
+}
+
+TEST_CASE("a frozen backbone's BatchNorms see nothing of a batch") {
+  Config config;
+  config.model.freeze_backbone = true;
+  config.model.sync_batchnorm = true;
+  CHECK(batchnorm_text(config, 64, 4) ==
+        "running statistics (frozen backbone)");
+}
+
+TEST_CASE("a weighted loss says that scores are then no probabilities") {
+  TrainConfig config;
+  CHECK(loss_text(config) == "unweighted binary cross-entropy");
+  for (const auto weighting :
+       {LossWeighting::kPosWeight, LossWeighting::kBalanced}) {
+    config.class_weights = weighting;
+    const std::string text = loss_text(config);
+    CHECK(text.find(choice_name(weighting)) != std::string::npos);
+    CHECK(text.find("no probabilities") != std::string::npos);
+  }
+}
+
+TEST_CASE("settings that ask for the same run are told") {
+  Config config;
+  config.train.batch = config.train.lr_base_batch = 32;
+  const std::string text = recipe_text(config);
+  const auto is_other = [&](auto&& change) {
+    Config other = config;
+    change(other.train);
+    return recipe_text(other) != text;
+  };
+  CHECK_FALSE(
+      is_other([](TrainConfig& t) { t.lr_scaling = LrScaling::kSqrt; }));
+  CHECK_FALSE(is_other([](TrainConfig& t) { t.momentum = 0.5; }));
+  CHECK_FALSE(is_other([](TrainConfig& t) { t.step_epochs = 3; }));
+  CHECK_FALSE(is_other([](TrainConfig& t) { t.decay_factor = 0.5; }));
+  CHECK_FALSE(is_other([](TrainConfig& t) { t.plateau_patience = 3; }));
+  CHECK(is_other([](TrainConfig& t) {
+    t.lr_scaling = LrScaling::kSqrt;
+    t.lr_base_batch = 16;
+  }));
+  CHECK(is_other([](TrainConfig& t) { t.betas[0] = 0.5; }));
+  config.train.batch.reset();  // auto: the rate follows what the ranks choose
+  CHECK(recipe_text(config) != text);
+  CHECK(is_other([](TrainConfig& t) { t.lr_scaling = LrScaling::kSqrt; }));
+}

@@ -1,0 +1,165 @@
+#include "chexnet/train/run/run_folder.hpp"
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
+#include "support/catch.hpp"
+#include "support/fixtures.hpp"
+
+using namespace chexnet;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Place {
+  ScratchFolder scratch;
+  Config config;
+  std::unique_ptr<Communicator> solo = solo_communicator();
+
+  Place() {
+    config.run.dir = (scratch / "run").string();
+    config.model.weights = "none";
+    config.data.manifest.path = {"table.csv"};
+    config.train.batch = 24;
+  }
+  ~Place() { close_log(); }
+
+  RunFolder open(Resume resume) const { return {config, resume, *solo}; }
+  std::string refusal(Resume resume) const {
+    return error_of<CheckpointError>([&] { open(resume); });
+  }
+  // A start that came as far as its checkpoint of `step`.
+  void run_to(int64_t step) const {
+    RunFolder folder = open(Resume::kNo);
+    folder.claim(config);
+    folder.store().save(step, R"({"step": 1})", [](const fs::path& files) {
+      write_atomically(files / "x", "x");
+    });
+  }
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a run without a name of its folder is in runs") {
+  Config config;
+  config.run.name = "first";
+  CHECK(run_folder_of(config) == fs::path("runs/first"));
+  config.run.dir = "/elsewhere";
+  CHECK(run_folder_of(config) == fs::path("/elsewhere"));
+}
+
+TEST_CASE(
+    "a start that failed before it claimed its folder leaves none, and "
+    "refuses nothing to the next") {
+  const Place place;
+  {
+    const RunFolder failed = place.open(Resume::kNo);
+    CHECK(fs::exists(place.scratch / "run/log/rank-000.txt"));
+  }
+  CHECK_FALSE(fs::exists(place.scratch / "run"));
+  place.refusal(Resume::kYes);  // thrown by the constructor
+  CHECK_FALSE(fs::exists(place.scratch / "run"));
+  const RunFolder next = place.open(Resume::kNo);
+  CHECK_FALSE(next.checkpoint());
+  CHECK(next.batch() == 0);
+  CHECK_FALSE(next.has_seen_data());
+}
+
+TEST_CASE("a start that failed leaves what it did not make") {
+  const Place place;
+  const auto fail = [&] { const RunFolder failed = place.open(Resume::kNo); };
+  place.scratch.write("run/notes.txt", "mine");
+  fail();
+  CHECK(fs::exists(place.scratch / "run/notes.txt"));
+  CHECK_FALSE(fs::exists(place.scratch / "run/log"));
+  CHECK_FALSE(fs::exists(place.scratch / "run/.lock"));
+
+  {
+    const RunFolder failed = place.open(Resume::kNo);
+    place.scratch.write("run/postmortem.json", "{}");
+  }
+  CHECK(fs::exists(place.scratch / "run/log/rank-000.txt"));
+  fail();  // puts the post-mortem aside
+  CHECK(fs::exists(place.scratch / "run/postmortem-1.json"));
+  CHECK(fs::exists(place.scratch / "run/log/rank-000.txt"));
+
+  place.run_to(7);
+  CHECK(has(place.refusal(Resume::kNo), "holds a run already"));
+  CHECK(fs::exists(place.scratch / "run/.lock"));
+}
+
+TEST_CASE("a folder that holds a run is not started afresh by accident") {
+  const Place place;
+  place.run_to(7);
+  CHECK(has(place.refusal(Resume::kNo), "holds a run already"));
+  CHECK(place.refusal(Resume::kAuto).empty());
+}
+
+TEST_CASE(
+    "a folder without a checkpoint is resumed only by auto, which starts "
+    "afresh") {
+  const Place place;
+  CHECK(has(place.refusal(Resume::kYes), "no checkpoint to resume from"));
+  CHECK_FALSE(place.open(Resume::kAuto).checkpoint());
+}
+
+TEST_CASE(
+    "a resume goes on from the newest checkpoint with the batch of the run") {
+  Place place;
+  place.run_to(7);
+  place.config.run.log_every = 3;  // may change
+  const RunFolder folder = place.open(Resume::kYes);
+  REQUIRE(folder.checkpoint());
+  CHECK(has(folder.checkpoint()->string(), "7"));
+  CHECK(fs::exists(*folder.checkpoint() / "state.json"));
+  CHECK(folder.batch() == 24);
+  CHECK(folder.has_seen_data());
+}
+
+TEST_CASE(
+    "a resume with a config that may not change is refused with the "
+    "differences") {
+  Place place;
+  place.run_to(7);
+  place.config.model.arch = Architecture::kResNet50;
+  const auto text = error_of<ConfigError>([&] { place.open(Resume::kYes); });
+  CHECK(has(text, "model.arch"));
+  CHECK(has(text, "resnet50"));
+}
+
+TEST_CASE(
+    "tables that another place names were not seen by the run that is "
+    "resumed") {
+  Place place;
+  place.run_to(7);
+  place.config.data.images = {"/another/disk"};
+  CHECK_FALSE(place.open(Resume::kYes).has_seen_data());
+}
+
+TEST_CASE(
+    "a STOP file asks the run that finds it, and not the start after it") {
+  const Place place;
+  {
+    const RunFolder folder = place.open(Resume::kNo);
+    CHECK_FALSE(folder.stop_file_exists());
+    place.scratch.write("run/STOP", "");
+    CHECK(folder.stop_file_exists());
+  }
+  CHECK_FALSE(place.open(Resume::kNo).stop_file_exists());
+}
+
+TEST_CASE("a STOP that cannot be removed is named") {
+  const Place place;
+  place.scratch.write("run/STOP/in", "");
+  CHECK(has(place.refusal(Resume::kNo), "run/STOP: cannot be removed: "));
+}
+
+TEST_CASE("a run folder that is a file cannot be created") {
+  const Place place;
+  place.scratch.write("run", "");
+  CHECK(has(place.refusal(Resume::kNo), "cannot be created"));
+}

@@ -56,7 +56,7 @@ std::string object_store_problem(const std::string& path) {
   if (!has_scheme(path)) return {};
   return "'" + path +
          "' is in an object store, and this must be in a file system. Hint: "
-         "docs/data.md, section S3, says what may be on s3://";
+         "docs/storage.md, section S3, says what may be on s3://";
 }
 
 std::string run_folder_problem(const std::string& path) {

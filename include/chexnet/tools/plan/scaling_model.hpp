@@ -1,6 +1,6 @@
 // What data-parallel training costs on N ranks, from a measured step of one
-// rank and a description of the cluster. Formulae: docs/cluster.md, "plan".
-// Pure. Seconds and bytes unless a name says otherwise.
+// rank and a description of the cluster. Pure. Seconds and bytes unless a name
+// says otherwise.
 #pragma once
 
 #include <string>

@@ -33,6 +33,35 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
+// A bucket of gradients travels once written() has passed its end.
+TEST_CASE("a gradient is final when its end is told, and ends ascend") {
+  for (const char* arch : {"densenet121", "resnet50"})
+    for (const auto precision : {Precision::kFp32, Precision::kBf16})
+      for (const bool own_engine : {true, false}) {
+        INFO(arch << (own_engine ? ", engine" : ", ATen"));
+        Network network(network_spec(arch), 14,
+                        {.precision = precision, .own_engine = own_engine});
+        const at::Tensor logits = network.forward(
+            at::randint(0, 256, {2, 1, 64, 64}, at::kByte), Mode::kTraining);
+        const at::Tensor gradients = network.parameters().flat_gradients();
+        gradients.fill_(12345);  // of no step before
+        const at::Tensor as_told = at::empty_like(gradients);
+        int64_t told = 0;
+        bool ascend = true;
+        network.backward(
+            at::rand_like(logits), {.on_ready = [&](int64_t end) {
+              ascend = ascend && end > told;
+              if (end <= told) return;
+              as_told.slice(0, told, end).copy_(gradients.slice(0, told, end));
+              told = end;
+            }});
+        CHECK(ascend);
+        CHECK(told >= network.parameters().count());
+        CHECK(
+            at::equal(as_told.slice(0, 0, told), gradients.slice(0, 0, told)));
+      }
+}
+
 TEST_CASE("every network of the table has torchvision's number of parameters") {
   // From torchvision's documentation (num_params at 1,000 classes), less the
   // other classifier.

@@ -17,7 +17,7 @@ struct MadeUpStep {
   double fixed, each, all;
   double jump = 0;  // more, from `from` images on: another algorithm
   int64_t from = 0;
-  std::vector<int64_t> tried;
+  std::vector<int64_t> tried{};
   std::optional<double> operator()(int64_t images) {
     tried.push_back(images);
     const double bytes = fixed + each * static_cast<double>(images) +

@@ -12,7 +12,7 @@ namespace {
 Device gpu(int major) {
   Device device;
   device.where = at::Device(at::kCUDA, 0);
-  device.gpu = {"Tesla", "GPU-1", major, 0, 0};
+  device.gpu = {.name = "Tesla", .uuid = "GPU-1", .major = major};
   return device;
 }
 

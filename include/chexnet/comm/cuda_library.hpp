@@ -14,7 +14,7 @@ namespace chexnet {
 
 struct GpuInfo {
   std::string name, uuid;
-  std::string slot;          // on the PCI bus: MIG devices of a GPU have one
+  std::string slot{};        // on the PCI bus: MIG devices of a GPU have one
   int major = 0, minor = 0;  // compute capability
   size_t memory_bytes = 0;
 };

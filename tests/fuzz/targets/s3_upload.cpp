@@ -111,33 +111,22 @@ void run(Bytes bytes) {
   Server server(input);
   const auto store = server.store();
   const bool sent = accepted<DataError, AbsentError, OutageError>(
-      [&] { store->put_file("s3://b/x/y", path, {}); });
+      [&] { store->put_file("s3://b/x/y", path); });
   const Requests& asked = server.asked();
   if (sent) require(asked.bytes == content, "the whole file was sent");
   if (sent && content.size() > kPart)
     require(asked.completed && !asked.aborted, "its upload was ended well");
   accepted<DataError, AbsentError, OutageError>(
-      [&] { store->put("s3://b/x/y", "lock", {.only_new = true}, {}); });
-  accepted<DataError, AbsentError, OutageError>([&] {
-    const auto lock = store->read_versioned("s3://b/x/y");
-    if (!lock.version.empty())
-      store->put("s3://b/x/y", "mine", {.replaces = lock.version}, {});
-  });
+      [&] { store->put("s3://b/x/y", "text"); });
   accepted<DataError, AbsentError, OutageError>(
       [&] { store->remove("s3://b/x/y"); });
-  accepted<DataError, AbsentError, OutageError>([&] {
-    store->abort_uploads("s3://b/x", [](const auto&) { return true; });
-  });
 }
 
 std::vector<std::string> seeds() {
   const std::string nul(1, '\0');
   const std::string begin = "\x01\n\n<UploadId>u&amp;1</UploadId>";
   const std::string part = "\x01\"e\"\n\n", there = "\x03\nbytes 0-0/20\nx";
-  const std::string uploads =
-      "\x01\n\n<Key>x/old</Key><UploadId>u</UploadId><Key>other</Key>"
-      "<UploadId>v</UploadId>";
-  return {"\x04" + part + nul + part + nul + "\x02\n\n" + nul + uploads,
+  return {"\x04" + part + nul + part + nul + "\x02\n\n",
           "\x14" + begin + nul + part + nul + part + nul + part + nul +
               "\x01\n\n<ETag>e</ETag>" + nul + there,
           "\x14" + begin + nul + part + nul + "\x04\n\n" + nul + "\x02\n\n",

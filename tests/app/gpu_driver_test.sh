@@ -3,7 +3,7 @@
 # keeps GPUs from being used ends it with exit code 5 and one sentence, never with a signal, and launch.device=cpu goes round it.
 source "$(dirname "$0")/../lib.sh"
 export LD_LIBRARY_PATH=$CHEXNET_BUILD/fakes/cuda_driver
-c4140=$source_folder/tests/machine/machines/c4140.xml
+c4140=$source_folder/tests/launch/machine/machines/c4140.xml
 quiet() { "$@" >/dev/null; }
 step=(bench step --size 32 --batch 1 --steps 1)
 # over FAKE_DRIVER [VARIABLE=VALUE]... -- ARGUMENTS OF refused OR check
@@ -36,7 +36,7 @@ fi
 
 # doctor finds the same before a job does, as a row among the others.
 export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$CHEXNET_BUILD/fakes/fake_nvml
-over "gpus=4 sm=37" FAKE_NVML="$source_folder/tests/machine/machines/v100x4.yaml" HWLOC_XMLFILE="$c4140" -- \
+over "gpus=4 sm=37" FAKE_NVML="$source_folder/tests/launch/machine/machines/v100x4.yaml" HWLOC_XMLFILE="$c4140" -- \
   "$program" doctor --folder "$scratch" >"$scratch/doctor.txt" 2>"$scratch/err.txt"
 rows() { check "doctor: $1" grep -qE -- "$1" "$scratch/doctor.txt"; }
 rows "^FAIL  CUDA .*is of architecture sm_37"

@@ -2,7 +2,7 @@
 # How ranks come to be: by mpirun or by the program itself, bound to the right cores, over another messaging layer; the same
 # weights each time.
 source tests/lib.sh
-machines=$source_folder/tests/machine/machines
+machines=$source_folder/tests/launch/machine/machines
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=6)
 rows() { python3 -c "
 import json, sys

@@ -11,7 +11,8 @@ using namespace chexnet;
 
 namespace {
 
-const std::string kMachines = CHEXNET_SOURCE_DIR "/tests/machine/machines/";
+const std::string kMachines =
+    CHEXNET_SOURCE_DIR "/tests/launch/machine/machines/";
 
 // "WARN its clock is held down …" of each finding with this name.
 std::string rows(const std::vector<CheckResult>& checks,

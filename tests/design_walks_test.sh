@@ -45,6 +45,7 @@ done <"$page"
 [ $walks = 4 ] || fault "$walks walks found, not four"
 
 page=docs/promises.md
+grep -nE '^\|[^|]*\| *(none)? *\|?$' $page | grep -v '| \*\*' && fault 'a promise without what holds it'
 for test in $(sed -n 's/`[^`]*`//g; s/^|.*|\(.*\)|$/\1/p' $page | grep -oE '([a-z0-9_]+/)+[a-z0-9_]+'); do
   compgen -G "tests/${test}_test.*" >/dev/null || fault "there is no test $test"
 done

@@ -43,7 +43,7 @@ std::vector<ConfigOption> run_table() {
           .help = "shell command that runs beside training after each "
                   "checkpoint and at the end, with a view of the run folder as "
                   "$1 (docs/cluster.md); empty = none",
-          .effect = Effect::kOtherResults,
+          .effect = Effect::kNone,
       },
   };
 }

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kOption = "[run] run.after_checkpoint";
+constexpr const char* kViews = ".after_checkpoint";
 
 // The last line that says something.
 std::string last_line(const std::string& text) {
@@ -32,15 +33,16 @@ std::string last_line(const std::string& text) {
 AfterCheckpoint::AfterCheckpoint(std::string command, const fs::path& run)
     : command_(std::move(command)),
       run_(fs::absolute(run).lexically_normal()),
-      views_(run_ / ".after_checkpoint") {
+      views_(run_ / kViews) {}
+
+void AfterCheckpoint::remove_left_views(const fs::path& run) {
   std::error_code ignored;
-  fs::remove_all(views_, ignored);  // of a start that was killed
+  fs::remove_all(run / kViews, ignored);
 }
 
 AfterCheckpoint::~AfterCheckpoint() {
   thread_ = {};
-  std::error_code ignored;
-  fs::remove_all(views_, ignored);
+  remove_left_views(run_);
 }
 
 AfterCheckpoint::View AfterCheckpoint::view() {

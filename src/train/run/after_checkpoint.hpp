@@ -21,7 +21,10 @@ namespace chexnet {
 
 class AfterCheckpoint {
  public:
-  // `run` is locked by this process.
+  // Of a start that was killed: their links keep checkpoints that this run
+  // removes. `run` is locked by this process, here and below.
+  static void remove_left_views(const std::filesystem::path& run);
+
   AfterCheckpoint(std::string command, const std::filesystem::path& run);
   // Kills what still runs.
   ~AfterCheckpoint();

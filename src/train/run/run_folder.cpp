@@ -181,6 +181,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   constexpr double kTimeout_s = 30;
   lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);
   remove_left_partials(path_);
+  AfterCheckpoint::remove_left_views(path_);
   forget_waiting_run(path_);
   const bool used = fs::exists(path_ / "config.yaml");
   if (!used) unclaimed_ = std::make_unique<Unclaimed>(path_, before_us);

@@ -122,6 +122,6 @@ TEST_CASE("a command that does not end in time is killed with its children") {
 TEST_CASE("a start removes what a killed one left") {
   const CopiedRun copied;
   copied.scratch.write("run/.after_checkpoint/7/run/config.yaml", "");
-  const AfterCheckpoint after("true", copied.run);
+  AfterCheckpoint::remove_left_views(copied.run);
   CHECK_FALSE(fs::exists(copied.run / ".after_checkpoint"));
 }

@@ -77,10 +77,10 @@ TEST_CASE("what is not finite is found in every type of a file") {
   a.parameters().initialize(1);
   save_weights(file, a.parameters(), 3, knows("[\"A\", \"B\", \"C\"]"));
   const SafetensorsFile whole(file);
-  for (const auto [type, of_file] : {std::pair(at::kDouble, ElementType::kF64),
-                                     {at::kFloat, ElementType::kF32},
-                                     {at::kHalf, ElementType::kF16},
-                                     {at::kBFloat16, ElementType::kBF16}}) {
+  for (const auto& [type, of_file] : {std::pair(at::kDouble, ElementType::kF64),
+                                      {at::kFloat, ElementType::kF32},
+                                      {at::kHalf, ElementType::kF16},
+                                      {at::kBFloat16, ElementType::kBF16}}) {
     for (const double last : {1.0, double{NAN}, -double{INFINITY}}) {
       const at::Tensor bias = at::tensor({-0.5, 65504.0, last}).to(type);
       auto arrays = whole.arrays();

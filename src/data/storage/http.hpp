@@ -25,7 +25,7 @@ struct HttpRequest {
 
 struct HttpResponse {
   int status = 0;  // 0: no whole answer came; `failure` says why
-  std::string failure;
+  std::string failure = {};
   std::string content_range = {};
   bool too_long = false;  // ended at max_bytes; an error page (status >= 300)
                           // is cut there instead

@@ -18,9 +18,14 @@ namespace {
 constexpr int kWindow = 10;  // steps between two exchanges of the ranks
 
 const std::vector<PlacementRow>& two_hosts() {
-  static const std::vector<PlacementRow> rows = {
-      {.rank = 0, .host = "north"},
-      {.rank = 1, .host = "south", .gpu = "V100"}};
+  static const std::vector<PlacementRow> rows = [] {
+    std::vector<PlacementRow> made(2);
+    made[0].host = "north";
+    made[1].rank = 1;
+    made[1].host = "south";
+    made[1].gpu = "V100";
+    return made;
+  }();
   return rows;
 }
 

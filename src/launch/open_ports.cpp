@@ -165,8 +165,11 @@ void admit_only(std::vector<HostAddress> addresses,
     return std::pair(address.size, address.bytes);
   };
   std::ranges::sort(addresses, {}, key);
-  const auto twice = std::ranges::unique(addresses, {}, key);
-  addresses.erase(twice.begin(), twice.end());
+  const auto same = [&](const HostAddress& a, const HostAddress& b) {
+    return key(a) == key(b);
+  };
+  addresses.erase(std::unique(addresses.begin(), addresses.end(), same),
+                  addresses.end());
   Filter filter(addresses);
   const auto attach = [&](int socket) { filter.attach(socket); };
   each_descriptor(getpid(), [&](int descriptor) {

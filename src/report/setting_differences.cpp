@@ -45,12 +45,13 @@ Pairs pairs_of(const Setting& a, const Setting& b) {
   const auto shared_first = [](auto& runs, const auto& others) {
     std::set<std::string> seeds;
     for (const auto* run : others) seeds.insert(run->seed());
-    const auto rest = std::ranges::stable_partition(
-        runs, [&](const auto* run) { return seeds.contains(run->seed()); });
-    std::sort(runs.begin(), rest.begin(), [](const auto* x, const auto* y) {
+    const auto rest = std::stable_partition(
+        runs.begin(), runs.end(),
+        [&](const auto* run) { return seeds.contains(run->seed()); });
+    std::sort(runs.begin(), rest, [](const auto* x, const auto* y) {
       return x->seed() < y->seed();
     });
-    return static_cast<size_t>(rest.begin() - runs.begin());
+    return static_cast<size_t>(rest - runs.begin());
   };
   Pairs pairs = {a.runs, b.runs};
   pairs.same_seeds = shared_first(pairs.a, b.runs);

@@ -92,7 +92,8 @@ SharedPictures find_shared_pictures(const Dataset& dataset, int threads,
   const auto text = [&](const Candidate& image) {
     return dataset.manifest.images[image.row] + " (" + image.split->name + ")";
   };
-  for (const auto& [key, images] : same) {
+  for (const auto& group : same) {
+    const Candidates& images = group.second;
     // In the order train, val, test, so the first is of another split.
     const auto others =
         std::ranges::find_if(images, [&](const Candidate& image) {

@@ -8,6 +8,7 @@
 #include "chexnet/core/files.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 
@@ -293,8 +294,7 @@ TEST_CASE("a size for evaluation may not become another on a resume") {
 }
 
 TEST_CASE("docs/config.md is what the program prints") {
-  std::istringstream page(
-      read_text(std::string(CHEXNET_SOURCE_DIR) + "/docs/config.md"));
+  std::istringstream page(read_text(source_file("docs/config.md")));
   std::istringstream program(options_markdown());
   std::string on_page, printed;
   for (int line = 1;; ++line) {
@@ -345,8 +345,8 @@ TEST_CASE("keys are listed by prefix, and a prefix of none is refused") {
 TEST_CASE("the shipped configs load") {
   setenv("NIH", "/nih", 1);
   int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           std::string(CHEXNET_SOURCE_DIR) + "/configs")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(source_file("configs"))) {
     if (entry.is_directory()) continue;  // clusters, for `plan`
     INFO(entry.path());
     CHECK(error_of<Error>([&] {
@@ -360,9 +360,8 @@ TEST_CASE("the shipped configs load") {
 TEST_CASE(
     "the config with CheXNet's name trains what its paper trains for 14 "
     "findings") {
-  const Config c = load_config(
-      {std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_densenet121.yaml"},
-      {});
+  const Config c =
+      load_config({source_file("configs/chexnet_densenet121.yaml")}, {});
   CHECK(c.model.arch == Architecture::kDenseNet121);
   CHECK(c.train.class_weights == LossWeighting::kNone);
   CHECK(c.checkpoint.best == BestBy::kLoss);
@@ -383,8 +382,8 @@ TEST_CASE(
 TEST_CASE(
     "a shipped config that scales the rate of Adam's family does so by the "
     "square root") {
-  const Config c = load_config(
-      {std::string(CHEXNET_SOURCE_DIR) + "/configs/chexnet_resnet50.yaml"}, {});
+  const Config c =
+      load_config({source_file("configs/chexnet_resnet50.yaml")}, {});
   CHECK((c.train.optimizer == OptimizerKind::kAdamW &&
          c.train.lr_scaling == LrScaling::kSqrt));
 }

@@ -2,12 +2,12 @@
 
 #include "chexnet/core/files.hpp"
 #include "support/catch.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 
 TEST_CASE("docs/errors.md shows the table of exit codes") {
-  const std::string page =
-      read_text(std::string(CHEXNET_SOURCE_DIR) + "/docs/errors.md");
+  const std::string page = read_text(source_file("docs/errors.md"));
   INFO("the table is:\n" << exit_codes_markdown());
   CHECK(page.find("\n\n" + exit_codes_markdown() + "\n") != std::string::npos);
   for (const auto& meaning : exit_meanings()) {

@@ -6,14 +6,14 @@
 #include "chexnet/core/files.hpp"
 #include "fuzz/target.hpp"
 #include "support/catch.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kRegressions =
-    fs::path(CHEXNET_SOURCE_DIR) / "tests/fuzz/regressions";
+const fs::path kRegressions = source_file("tests/fuzz/regressions");
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include "chexnet/core/files.hpp"
 #include "support/catch.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 
@@ -11,7 +12,7 @@ TEST_CASE("every component of the build has a name, a licence and a home") {
   const auto found = components();
   REQUIRE(found.size() >= 14);
   const std::string licenses =
-      read_text(CHEXNET_SOURCE_DIR "/third_party/LICENSES.md");
+      read_text(source_file("third_party/LICENSES.md"));
   for (const auto& c : found) {
     INFO(c.name);
     CHECK_FALSE(c.version.empty());

@@ -6,6 +6,7 @@
 #include "chexnet/core/files.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 namespace fs = std::filesystem;
@@ -42,8 +43,7 @@ TEST_CASE("a folder that is no run has no files of one") {
 }
 
 TEST_CASE("docs/report.md lists the files of a run as inspect does") {
-  const std::string page =
-      read_text(fs::path(CHEXNET_SOURCE_DIR) / "docs/report.md");
+  const std::string page = read_text(source_file("docs/report.md"));
   size_t at = page.find("## The files of a run");
   REQUIRE(at != std::string::npos);
   for (const auto& kind : run_file_kinds()) {

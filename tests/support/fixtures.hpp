@@ -9,6 +9,7 @@
 #include <string>
 
 #include "chexnet/core/error.hpp"
+#include "support/source_file.hpp"
 
 namespace chexnet {
 
@@ -43,9 +44,8 @@ class ScratchFolder {
 // The folder of real X-rays, or empty with a note that the test skipped.
 inline std::filesystem::path xray_folder() {
   const char* named = std::getenv("CHEXNET_XRAY_DIR");
-  std::filesystem::path path =
-      named ? std::filesystem::path(named)
-            : std::filesystem::path(CHEXNET_SOURCE_DIR) / "../shared/xray";
+  const std::filesystem::path path =
+      named ? named : source_file("../shared/xray");
   if (std::filesystem::exists(path / "nih352")) return path;
   std::cout << "skipped: no X-rays in " << path << " (set CHEXNET_XRAY_DIR)\n";
   return {};

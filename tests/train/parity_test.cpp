@@ -8,6 +8,7 @@
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/parity_run.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 
@@ -22,8 +23,7 @@ at::Tensor tensor_of(const NamedArray& array) {
 void twenty_steps_equal_pytorch(const ParityCase& c) {
   INFO(c.name());
   const auto reference = nlohmann::json::parse(
-      read_text(std::string(CHEXNET_SOURCE_DIR) + "/tests/train/parity/" +
-                c.name() + ".json"));
+      read_text(source_file("tests/train/parity/") + c.name() + ".json"));
   Network network(network_spec(c.arch), kParityFindings,
                   {.precision = Precision::kFp64});
   network.parameters().initialize(1);

@@ -5,6 +5,7 @@
 
 #include "chexnet/launch/machine/affinity.hpp"
 #include "support/catch.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 
@@ -236,7 +237,7 @@ TEST_CASE("cores that the machine does not show are left alone") {
 
 TEST_CASE("hwloc's file of a C4140 gives sockets, GPUs and the adapter") {
   setenv("HWLOC_XMLFILE",
-         CHEXNET_SOURCE_DIR "/tests/launch/machine/machines/c4140.xml", 1);
+         source_file("tests/launch/machine/machines/c4140.xml").c_str(), 1);
   GpuState second;
   second.uuid = "GPU-x";
   GpuState hidden;  // of a container that hides PCI devices

@@ -6,13 +6,13 @@
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/made_up_gpus.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 
 namespace {
 
-const std::string kMachines =
-    CHEXNET_SOURCE_DIR "/tests/launch/machine/machines/";
+const std::string kMachines = source_file("tests/launch/machine/machines/");
 
 // "WARN its clock is held down …" of each finding with this name.
 std::string rows(const std::vector<CheckResult>& checks,

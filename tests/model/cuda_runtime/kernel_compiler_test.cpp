@@ -10,6 +10,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "support/catch.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 using Catch::Matchers::Contains;
@@ -17,8 +18,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 std::string source_of(const std::string& name) {
-  return read_text(std::string(CHEXNET_SOURCE_DIR "/src/model/cuda/kernels/") +
-                   name);
+  return read_text(source_file("src/model/cuda/kernels/") + name);
 }
 
 bool has_compiler() {

@@ -6,6 +6,7 @@
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "support/catch.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 
@@ -23,8 +24,7 @@ TEST_CASE("the rate of a known GPU is what its memory allows") {
 }
 
 TEST_CASE("docs/cluster.md has the table of known GPUs") {
-  const std::string page =
-      read_text(std::string(CHEXNET_SOURCE_DIR) + "/docs/cluster.md");
+  const std::string page = read_text(source_file("docs/cluster.md"));
   for (const auto& gpu : known_gpus()) {
     const bool whole = gpu.dense_tflops == std::floor(gpu.dense_tflops);
     std::string source(gpu.source);

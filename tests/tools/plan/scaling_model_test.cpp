@@ -8,6 +8,7 @@
 #include "chexnet/tools/plan/cluster_file.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "support/source_file.hpp"
 
 using namespace chexnet;
 
@@ -143,8 +144,8 @@ TEST_CASE("a cluster has a number of GPUs that can be, and a real network") {
 }
 
 TEST_CASE("Dell's measured curve of 1 to 16 GPUs") {
-  const Cluster dell = read_cluster(CHEXNET_SOURCE_DIR
-                                    "/configs/clusters/dell_article_2019.yaml");
+  const Cluster dell =
+      read_cluster(source_file("configs/clusters/dell_article_2019.yaml"));
   StepCosts step;
   step.compute_s = dell.batch / dell.images_per_s;
   step.gradient_bytes = 4 * 6.97e6;

@@ -4,24 +4,19 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/json.hpp"
-#include "chexnet/core/log.hpp"
-#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metrics_log.hpp"
-#include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/train/run/job_clock.hpp"
+#include "chexnet/train/run/run_decisions.hpp"
 #include "chexnet/train/run/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 
@@ -43,44 +38,6 @@ Resume resume_of(const std::string& text) {
                     " is not known. Hint: --resume yes, or --resume auto "
                     "(starts afresh where "
                     "there is no checkpoint)");
-}
-
-void print_json(const TrainOutcome& outcome) {
-  // What this start did not do has no figure.
-  const bool trained = outcome.train_s > 0;
-  const auto figure = [&](auto value) {
-    return trained ? nlohmann::json(value) : nlohmann::json(nullptr);
-  };
-  nlohmann::json json = {{"run_folder", outcome.run_folder},
-                         {"step", outcome.step},
-                         {"images_per_s", figure(outcome.images_per_s)},
-                         {"peak_bytes", figure(outcome.peak_bytes)},
-                         {"peak_bytes_of", outcome.on_gpus ? "gpu" : "host"},
-                         {"train_s", figure(outcome.train_s)},
-                         {"evaluate_s", figure(outcome.evaluate_s)},
-                         {"complete", outcome.code == ExitCode::kDone}};
-  if (outcome.failed_commands)
-    json["after_checkpoint_failures"] = *outcome.failed_commands;
-  for (const auto& result : outcome.results)
-    json["results"][result.split] = scores_json(result);
-  std::cout << json_text(json) << std::endl;
-}
-
-// The last lines of a run: a mean of each split, the scores of the test split
-// (of the last one without it), and where everything else is.
-void say_results(const TrainOutcome& outcome, bool verbose) {
-  const auto& results = outcome.results;
-  if (results.empty()) return;
-  const auto test = std::ranges::find(results, "test", &SplitScores::split);
-  const SplitScores& shown = test == results.end() ? results.back() : *test;
-  for (const auto& result : results) {
-    if (&result == &shown) continue;
-    log_info(verbose ? scores_text(result)
-                     : "mean AUROC on the " + result.split + " split: " +
-                           mean_auroc_text(result.figures.mean_auroc));
-  }
-  log_info(verbose ? scores_text(shown) : scores_summary(shown));
-  log_info("report " + outcome.run_folder + "/report.html");
 }
 
 [[noreturn]] void refuse_nothing() {
@@ -154,21 +111,8 @@ int run(const TrainOptions& options, Invocation& invocation) {
   };
   const TrainOutcome outcome = train(config, request, world.take_comm());
   if (!first) return static_cast<int>(outcome.code);
-  if (outcome.was_complete)
-    log_info("run " + outcome.run_folder + " is complete at step " +
-             std::to_string(outcome.step) +
-             ": nothing is left to do. A larger train.epochs or "
-             "train.max_steps goes on with it; "
-             "`evaluate` scores other splits");
-  else if (outcome.train_s > 0)
-    log_info("run folder " + outcome.run_folder + "  " +
-             fixed(outcome.images_per_s, 1) + " images/s  peak " +
-             (outcome.on_gpus ? "GPU memory" : "memory") + " of a rank " +
-             readable_bytes(static_cast<double>(outcome.peak_bytes)) +
-             "  training " + readable_s(outcome.train_s) + ", evaluation " +
-             readable_s(outcome.evaluate_s));
-  say_results(outcome, options.verbose);
-  if (options.json) print_json(outcome);
+  say_outcome(outcome, options.verbose);
+  if (options.json) std::cout << outcome_json(outcome) << std::endl;
   return static_cast<int>(outcome.code);
 }
 

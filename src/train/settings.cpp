@@ -4,19 +4,10 @@
 #include "settings.hpp"
 
 #include <torch/headeronly/version.h>
-#include <unistd.h>
-
-#include <string_view>
-#include <unordered_set>
 
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/data/audit.hpp"
 #include "chexnet/data/findings.hpp"
-#include "chexnet/launch/batch_system.hpp"
-#include "chexnet/launch/environment.hpp"
-#include "chexnet/launch/self_launch.hpp"
 #include "chexnet/train/run/recipe.hpp"
-#include "chexnet/train/run/schedule.hpp"
 
 namespace chexnet {
 namespace {
@@ -68,17 +59,15 @@ std::string split_text(const Dataset& dataset, const Split& split) {
          "sha256 " + split.sha256.substr(0, 12);
 }
 
-std::optional<size_t> patients_in(const Manifest& manifest,
-                                  const Split& split) {
-  if (!manifest.knows_patients) return std::nullopt;
-  std::unordered_set<std::string_view> patients;
-  for (const auto row : split.rows) patients.insert(manifest.patients[row]);
-  return patients.size();
+std::string weights_text(const TrainState& state, const RunFolder& folder) {
+  if (!folder.checkpoint()) return state.origin;
+  return state.origin + "; resumed from checkpoint " +
+         folder.checkpoint()->filename().string();
 }
 
 }  // namespace
 
-Rows settings_table(const TrainingContext& run, const std::string& weights,
+Rows settings_table(const TrainingContext& run, const TrainState& state,
                     const std::string& engine) {
   const Config& config = run.config;
   const DataConfig& data = config.data;
@@ -105,8 +94,8 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
       {"input", std::to_string(data.crop) + " px of " +
                     std::to_string(data.resize) + " px, resize " +
                     choice_name(data.resize_kind)},
-      {"network",
-       std::string(choice_name(config.model.arch)) + ", weights " + weights},
+      {"network", std::string(choice_name(config.model.arch)) + ", weights " +
+                      weights_text(state, run.folder)},
       {"precision", std::string(choice_name(run.network.options().precision)) +
                         (config.train.precision ? "" : " (auto)")},
       {"global batch", counted(run.decisions.batch, "image") + " on " +
@@ -129,47 +118,6 @@ Rows settings_table(const TrainingContext& run, const std::string& weights,
       {"libraries", std::string("LibTorch ") + TORCH_VERSION},
       {"seed", std::to_string(config.run.seed)},
       {"notice", "research use, not a medical device"}};
-}
-
-// The same facts for results.json, as values.
-RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
-  const Config& config = run.config;
-  const Manifest& manifest = run.dataset.manifest;
-  const Splits& splits = run.dataset.splits;
-  const std::string folder = run.folder.path().string();
-  RunFacts facts;
-  facts.name = config.run.name;
-  facts.command = command_text(
-      {"chexnet-train", "train", folder + "/config.yaml", "--ranks",
-       std::to_string(run.comm.size()), "--out", folder + "-again"});
-  facts.table = manifest.path;
-  facts.table_sha256 = manifest.sha256;
-  facts.release = listed(compared_with_published(manifest, splits), 99);
-  for (const Split* split : {&splits.train, &splits.val, &splits.test})
-    facts.splits.push_back({split->name, split->rows.size(),
-                            patients_in(manifest, *split), split->sha256,
-                            run.dataset.missing_of(split->name)});
-  if (manifest.knows_patients)
-    facts.patients_in_two_splits = splits.leaked_patients;
-  facts.network = choice_name(config.model.arch);
-  facts.input_px = config.data.crop;
-  facts.weighted_loss = config.train.class_weights != LossWeighting::kNone ||
-                        config.train.sampling != SamplingKind::kUniform;
-  facts.settings = settings;
-  return facts;
-}
-
-MetricFields start_fields(const TrainingContext& run) {
-  const auto images =
-      static_cast<uint64_t>(run.dataset.splits.train.rows.size());
-  return {{"ranks", static_cast<int64_t>(run.comm.size())},
-          {"total_steps",
-           total_steps(run.config.train, run.decisions.batch, images)},
-          {"batch", run.decisions.batch},
-          {"train_images", static_cast<int64_t>(images)},
-          {"host", host_name()},
-          {"pid", static_cast<int64_t>(getpid())},
-          {"job", batch_job(process_environment()).id}};
 }
 
 }  // namespace chexnet

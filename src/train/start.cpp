@@ -19,11 +19,10 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/eval/predictions.hpp"
-#include "chexnet/model/weights.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/run/recipe.hpp"
-#include "device_deadline.hpp"
 
 namespace chexnet {
 namespace {
@@ -95,25 +94,6 @@ void follow_best(TrainState& state, CheckpointStore& store) {
                            "of step " + std::to_string(state.best_step),
                            "gone or damaged"});
   state.forget_validation();
-}
-
-std::string fresh_weights(const Config& config,
-                          const std::vector<std::string>& findings,
-                          Parameters& p, bool first_rank) {
-  p.initialize(static_cast<uint64_t>(config.run.seed));
-  if (config.model.starts_random())
-    return "drawn from seed " + std::to_string(config.run.seed);
-  if (!first_rank) return "";
-  const auto report = load_weights(
-      SafetensorsFile(std::filesystem::path(config.model.weights)),
-      config.model.weights, findings, p, {config.data.mean, config.data.std});
-  if (!report.read_as.empty()) log_info("[weights] " + report.read_as);
-  if (const auto text = report.taken_text(); !text.empty())
-    log_info("[weights] " + text);
-  if (const auto text = report.left_out_text(); !text.empty())
-    log_warning("[weights] " + text);
-  return "from " + config.model.weights + ", sha256 " +
-         sha256_file(config.model.weights).substr(0, 12);
 }
 
 }  // namespace
@@ -205,28 +185,6 @@ void set_summation_order(TrainState& state, const TrainingContext& run,
   state.order = now;
   // launch.bucket_mb: auto continues with what it chose.
   if (now.bucket_mb == 0) state.order.bucket_mb = before.bucket_mb;
-}
-
-std::string start_weights(const TrainingContext& run, const TrainState& state,
-                          TrainStep& step) {
-  const std::vector<std::string>& findings = run.dataset.manifest.findings;
-  const auto& checkpoint = run.folder.checkpoint();
-  Parameters& p = run.network.parameters();
-  const bool first_rank = run.comm.rank() == 0;
-  std::string origin = state.origin;
-  DeviceDeadline deadline(run.device.where, run.config.launch.timeout_s,
-                          "taking in the weights");
-  if (!checkpoint) {
-    const auto wait = deadline.wait();
-    origin = fresh_weights(run.config, findings, p, first_rank);
-    step.average().begin();
-  } else if (first_rank) {
-    read_network(*checkpoint / "model.safetensors", run.config, findings, p);
-    const auto wait = deadline.wait();
-    read_optimizer(*checkpoint, p, step.optimizer(), &step.average());
-  }
-  broadcast_from_rank_0(run.comm, p, &step.optimizer(), &step.average());
-  return broadcast_text(run.comm, origin);
 }
 
 }  // namespace chexnet

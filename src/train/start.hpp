@@ -1,5 +1,4 @@
-// What a run starts with: weights and state, fresh or of the checkpoint that is
-// resumed.
+// The state that a run starts with, fresh or of the checkpoint that is resumed.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,6 @@
 #include "chexnet/train/run/run_folder.hpp"
 #include "chexnet/train/run/train_state.hpp"
 #include "chexnet/train/run_context.hpp"
-#include "chexnet/train/step.hpp"
 
 namespace chexnet {
 
@@ -34,10 +32,5 @@ bool nothing_left(const TrainState& state, const Config& config, int64_t batch,
 // checkpoint's.
 void set_summation_order(TrainState& state, const TrainingContext& run,
                          const SummationOrder& now);
-
-// Weights before the first step: of the checkpoint, of model.weights, or drawn.
-// Returns where the first weights of the run came from. Collective.
-std::string start_weights(const TrainingContext& run, const TrainState& state,
-                          TrainStep& step);
 
 }  // namespace chexnet

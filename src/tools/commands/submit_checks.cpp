@@ -11,7 +11,7 @@
 #include "chexnet/data/patient_ids.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/train/run/recipe.hpp"
-#include "chexnet/train/trainer.hpp"
+#include "chexnet/train/run/run_decisions.hpp"
 
 namespace chexnet {
 namespace {

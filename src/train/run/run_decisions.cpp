@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "chexnet/core/error.hpp"
+
 namespace chexnet {
 
 // What the run's own config.yaml says: a resume, or somebody who repeats the
@@ -10,6 +12,19 @@ Config with_decisions(Config config, const RunDecisions& decisions) {
   assert(decisions.batch > 0);
   config.train.batch = decisions.batch;
   return config;
+}
+
+void check_batch(const TrainConfig& config, int64_t batch, int ranks) {
+  assert(batch > 0 && ranks > 0);
+  const int64_t pieces = static_cast<int64_t>(ranks) * config.accumulate;
+  if (batch % pieces == 0) return;
+  const int64_t next = (batch / pieces + 1) * pieces;
+  throw ConfigError(
+      "[train] train.batch = " + std::to_string(batch) +
+      " cannot be shared by " + std::to_string(ranks) + " ranks x " +
+      std::to_string(config.accumulate) +
+      " micro-batches. Hint: train.batch=" + std::to_string(next) +
+      ", another multiple of " + std::to_string(pieces) + ", or fewer ranks");
 }
 
 }  // namespace chexnet

@@ -18,4 +18,8 @@ struct RunDecisions {
 // chosen in place of "auto", so that a resume keeps it.
 Config with_decisions(Config config, const RunDecisions& decisions);
 
+// ConfigError where `batch` images cannot be shared by ranks x
+// train.accumulate.
+void check_batch(const TrainConfig& config, int64_t batch, int ranks);
+
 }  // namespace chexnet

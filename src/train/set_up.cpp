@@ -1,0 +1,167 @@
+#include "set_up.hpp"
+
+#include <torch/headeronly/version.h>
+
+#include "chexnet/comm/shared_work.hpp"
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/process_usage.hpp"
+#include "chexnet/data/image_reader.hpp"
+#include "chexnet/data/pipeline.hpp"
+#include "chexnet/model/weights.hpp"
+#include "chexnet/train/auto_batch.hpp"
+#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/network_state.hpp"
+#include "chexnet/train/run/recipe.hpp"
+#include "device_deadline.hpp"
+#include "first_contact.hpp"
+#include "start.hpp"
+
+namespace chexnet {
+namespace {
+
+// One value has a variance of 0, and running variances of 0 make every
+// evaluation overflow. PyTorch refuses to train on it, too.
+void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
+  if (config.model.freeze_backbone) return;
+  const int64_t side = last_map_side(network_spec(config.model.arch),
+                                     static_cast<int>(config.data.crop));
+  if (side * side * images_per_batchnorm(config, batch, ranks) > 1) return;
+  throw ConfigError(
+      "[train] data.crop = " + std::to_string(config.data.crop) +
+      " leaves one pixel of an image, and each BatchNorm sees one image: it "
+      "has one value per channel, and no variance. Hint: a larger data.crop, "
+      "train.batch = " +
+      std::to_string(int64_t{2} * ranks * config.train.accumulate) +
+      " or more, or model.sync_batchnorm=true on several ranks");
+}
+
+std::string fresh_weights(const Config& config,
+                          const std::vector<std::string>& findings,
+                          Parameters& p, bool first_rank) {
+  p.initialize(static_cast<uint64_t>(config.run.seed));
+  if (config.model.starts_random())
+    return "drawn from seed " + std::to_string(config.run.seed);
+  if (!first_rank) return "";
+  const auto report = load_weights(
+      SafetensorsFile(std::filesystem::path(config.model.weights)),
+      config.model.weights, findings, p, {config.data.mean, config.data.std});
+  if (!report.read_as.empty()) log_info("[weights] " + report.read_as);
+  if (const auto text = report.taken_text(); !text.empty())
+    log_info("[weights] " + text);
+  if (const auto text = report.left_out_text(); !text.empty())
+    log_warning("[weights] " + text);
+  return "from " + config.model.weights + ", sha256 " +
+         sha256_file(config.model.weights).substr(0, 12);
+}
+
+// Of the checkpoint, of model.weights, or drawn. Returns where the first
+// weights of the run came from. Collective.
+std::string start_weights(const TrainingContext& run, const TrainState& state,
+                          TrainStep& step) {
+  const std::vector<std::string>& findings = run.dataset.manifest.findings;
+  const auto& checkpoint = run.folder.checkpoint();
+  Parameters& p = run.network.parameters();
+  const bool first_rank = run.comm.rank() == 0;
+  std::string origin = state.origin;
+  DeviceDeadline deadline(run.device.where, run.config.launch.timeout_s,
+                          "taking in the weights");
+  if (!checkpoint) {
+    const auto wait = deadline.wait();
+    origin = fresh_weights(run.config, findings, p, first_rank);
+    step.average().begin();
+  } else if (first_rank) {
+    read_network(*checkpoint / "model.safetensors", run.config, findings, p);
+    const auto wait = deadline.wait();
+    read_optimizer(*checkpoint, p, step.optimizer(), &step.average());
+  }
+  broadcast_from_rank_0(run.comm, p, &step.optimizer(), &step.average());
+  return broadcast_text(run.comm, origin);
+}
+
+}  // namespace
+
+void set_up_gpu(Device& device, const Config& config, Communicator& comm,
+                Profiler& profiler) {
+  if (device.cuda == nullptr) return;
+  device.cuda->mark_ranges(profiler);
+  device.own_kernels =
+      check_first_contact({choice_name(config.model.arch),
+                           resolve_precision(config.train.precision, device),
+                           config.launch.gradient_compression,
+                           own_engine_on(device, config.train.engine),
+                           config.model.sync_batchnorm && comm.size() > 1},
+                          contact_of(device), comm, config.launch.timeout_s);
+}
+
+// What a run has read before and cannot find now went away with its storage,
+// and may come back. Others than the rank that looked hold an Error with its
+// code. Nothing where the ranks are asked to stop.
+std::optional<Dataset> load_data(const Config& config, const RunFolder& folder,
+                                 Communicator& comm, StopRequest& stop) {
+  try {
+    return load_dataset(config, comm, [&] { return stop.asked(0); });
+  } catch (const WorkStopped&) {
+    return std::nullopt;
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::kAbsent || !folder.has_seen_data()) throw;
+    throw OutageError(
+        "[resume] was there when the run was started, and is gone: " +
+        std::string(e.what()));
+  }
+}
+
+void check_inputs(const Config& config, const Dataset& dataset,
+                  Communicator& comm) {
+  check_packs(*dataset.images, training_preprocessing(config.data));
+  check_packs(*dataset.images, evaluation_preprocessing(config.data));
+  check_crops(*dataset.images, augmentation_of(config.data));
+  check_pipeline(config.data, dataset.images->index(),
+                 dataset.splits.train.rows, comm.size());
+  if (comm.rank() == 0) warn_of_one_sided_findings(config, dataset);
+}
+
+RunDecisions decide(const RunContext& run, const RunFolder& folder) {
+  const Config& config = run.config;
+  const auto images =
+      static_cast<int64_t>(run.dataset.splits.train.rows.size());
+  RunDecisions decisions;
+  decisions.chose_batch = !config.train.batch && folder.batch() <= 0;
+  if (config.train.batch)
+    decisions.batch = *config.train.batch;
+  else if (!decisions.chose_batch)
+    decisions.batch = folder.batch();
+  else
+    decisions.batch =
+        auto_batch(config, run.network, run.comm,
+                   {images, available_memory_bytes(), run.device.cuda});
+  check_batch(config.train, decisions.batch, run.comm.size());
+  check_batchnorm_values(config, decisions.batch, run.comm.size());
+  return decisions;
+}
+
+std::string take_state(const TrainingContext& run, TrainStep& step,
+                       TrainState& state) {
+  const Config& config = run.config;
+  state.origin = start_weights(run, state, step);
+  const int64_t own_batch = run.decisions.batch / (int64_t{run.comm.size()} *
+                                                   config.train.accumulate);
+  std::string engine = run.network.description(own_batch, config.data.crop);
+  const bool threads_matter = run.network.depends_on_threads(config.data.crop);
+  const std::string computed_by =
+      run.device.cuda != nullptr ? run.device.gpu.name + ", " + engine : engine;
+  set_summation_order(
+      state, run,
+      {.ranks = run.comm.size(),
+       .threads = threads_matter ? run.device.threads : 0,
+       .gradient_compression = choice_name(config.launch.gradient_compression),
+       .versions = std::string("torch ") + TORCH_VERSION + ", " + computed_by,
+       .bucket_mb = config.launch.bucket_mb.value_or(0),
+       .accumulate = config.train.accumulate});
+  if (state.step > 0) step.set_loss_scale(state.loss_scale);
+  if (state.order.bucket_mb > 0) step.set_bucket_mb(state.order.bucket_mb);
+  return engine;
+}
+
+}  // namespace chexnet

@@ -1,0 +1,46 @@
+// What a run computes with, from its config: device, data, batch, weights.
+// Each is checked before hours are spent on it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/core/profiler.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/run/dataset.hpp"
+#include "chexnet/train/run/run_decisions.hpp"
+#include "chexnet/train/run/run_folder.hpp"
+#include "chexnet/train/run/stop_request.hpp"
+#include "chexnet/train/run/train_state.hpp"
+#include "chexnet/train/run_context.hpp"
+#include "chexnet/train/step.hpp"
+
+namespace chexnet {
+
+// A GPU shows what `profiler` records, and says by a self-test whether it may
+// compute by our own kernels. Collective; DeviceError of check_first_contact.
+void set_up_gpu(Device& device, const Config& config, Communicator& comm,
+                Profiler& profiler);
+
+// Splits and images, which this config can read; nothing where the ranks are
+// asked to stop. Collective. OutageError: the run read data before that are
+// gone now.
+std::optional<Dataset> load_data(const Config& config, const RunFolder& folder,
+                                 Communicator& comm, StopRequest& stop);
+// ConfigError, DataError: packs, crops or the pipeline do not suit the config.
+void check_inputs(const Config& config, const Dataset& dataset,
+                  Communicator& comm);
+
+// The batch: train.batch, or what an earlier start of the run chose for it, or
+// what fits the memory. ConfigError: the ranks cannot share it, or a BatchNorm
+// would see one value. Collective.
+RunDecisions decide(const RunContext& run, const RunFolder& folder);
+
+// Weights, optimizer and loss scale before the first step, and in `state` the
+// order of this start's sums. Returns what computes. Collective.
+std::string take_state(const TrainingContext& run, TrainStep& step,
+                       TrainState& state);
+
+}  // namespace chexnet

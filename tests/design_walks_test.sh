@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The walks of docs/design.md lead through code that exists: each step is "1. `function` (`folder/file`)", the file is there,
 # and the function is defined in it. A walk has at most ten steps. And each test that
-# docs/promises.md names is there. usage: design_walks_test.sh [PAGE]
+# docs/promises.md and docs/gpu.md name is there. usage: design_walks_test.sh [PAGE]
 set -u
 cd "$(dirname "$0")/.." || exit 1
 page=${1:-docs/design.md}
@@ -46,7 +46,8 @@ done <"$page"
 
 page=docs/promises.md
 grep -nE '^\|[^|]*\| *(none)? *\|?$' $page | grep -v '| \*\*' && fault 'a promise without what holds it'
-for test in $(sed -n 's/`[^`]*`//g; s/^|.*|\(.*\)|$/\1/p' $page | grep -oE '([a-z0-9_]+/)+[a-z0-9_]+'); do
+proven=$(sed -n '/^## Proven/,/^\*\*The fake/p' docs/gpu.md)
+for test in $({ cat $page; echo "$proven"; } | sed -n 's/`[^`]*`//g; s/^|.*|\(.*\)|$/\1/p' | grep -oE '([a-z0-9_]+/)+[a-z0-9_]+'); do
   compgen -G "tests/${test}_test.*" >/dev/null || fault "there is no test $test"
 done
 exit $bad

@@ -19,6 +19,9 @@ import struct
 import sys
 import zlib
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / 'support'))
+import dicom
+
 HEADER = ('Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,'
           'OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]')
 MEGABYTE = 1 << 20
@@ -368,29 +371,8 @@ def yaml_bombs(folder, config):
 
 # DICOM files whose ids are paths.
 
-def dicom_element(group, number, kind, value):
-    value = value + (b'\0' if kind in (b'UI', b'OW') else b' ') * (len(value) % 2)
-    head = struct.pack('<HH', group, number) + kind
-    if kind == b'OW':
-        return head + bytes(2) + struct.pack('<I', len(value)) + value
-    return head + struct.pack('<H', len(value)) + value
-
-
-def dicom(patient, instance, rows=8, columns=8, more=b''):
-    def number(group, element, value):
-        return dicom_element(group, element, b'US', struct.pack('<H', value))
-
-    kind = b'1.2.840.10008.5.1.4.1.1.1'
-    meta = (dicom_element(2, 2, b'UI', kind) + dicom_element(2, 3, b'UI', instance) +
-            dicom_element(2, 0x10, b'UI', b'1.2.840.10008.1.2.1'))
-    meta = dicom_element(2, 0, b'UL', struct.pack('<I', len(meta))) + meta
-    body = (dicom_element(8, 0x16, b'UI', kind) + dicom_element(8, 0x18, b'UI', instance) +
-            dicom_element(8, 0x60, b'CS', b'DX') + dicom_element(0x10, 0x20, b'LO', patient) +
-            number(0x28, 2, 1) + dicom_element(0x28, 4, b'CS', b'MONOCHROME2') + number(0x28, 0x10, rows) +
-            number(0x28, 0x11, columns) + number(0x28, 0x100, 16) + number(0x28, 0x101, 12) +
-            number(0x28, 0x102, 11) + number(0x28, 0x103, 0) + more)
-    pixels = b''.join(struct.pack('<H', i * 37 % 4096) for i in range(64))
-    return bytes(128) + b'DICM' + meta + body + dicom_element(0x7fe0, 0x10, b'OW', pixels)
+def xray(patient, instance, side=8):
+    return dicom.picture([i * 37 % 4096 for i in range(64)], side, 12, instance=instance, x00100020=('LO', patient))
 
 
 def dicom_files(folder):
@@ -398,20 +380,21 @@ def dicom_files(folder):
     ids = [b'../../evil', b'/abs/evil', b'..', b'.', b'a/b', b'a\\b', b'x' * 64, b'new\nline', b'nul\0byte', b'-rf',
            b'%s%n', b'\xc3\xbc\xff']
     for i, patient in enumerate(ids):
-        (folder / f'id_{i:02d}.dcm').write_bytes(dicom(patient, b'../../evil' if i % 2 else b'1.2.3.%d' % i))
+        (folder / f'id_{i:02d}.dcm').write_bytes(xray(patient, b'../../evil' if i % 2 else b'1.2.3.%d' % i))
     return len(ids)
 
 
 def dicom_lies(folder):
-    (folder / 'rows_65535.dcm').write_bytes(dicom(b'a', b'1.2.3', 65535, 65535))
-    (folder / 'rows_7000.dcm').write_bytes(dicom(b'b', b'1.2.4', 7000, 7000))
+    (folder / 'rows_65535.dcm').write_bytes(xray(b'a', b'1.2.3', 65535))
+    (folder / 'rows_7000.dcm').write_bytes(xray(b'b', b'1.2.4', 7000))
     sequence = struct.pack('<HH', 0x40, 0x275) + b'SQ' + bytes(2) + b'\xff\xff\xff\xff'
     item = struct.pack('<HHI', 0xfffe, 0xe000, 0xffffffff)
-    (folder / 'sequences.dcm').write_bytes(dicom(b'c', b'1.2.5', more=(sequence + item) * 20_000))
+    pixels = struct.pack('<HH', 0x7fe0, 0x10)
+    (folder / 'sequences.dcm').write_bytes(xray(b'c', b'1.2.5').replace(pixels, (sequence + item) * 20_000 + pixels))
     (folder / 'length_4_GB.dcm').write_bytes(
-        dicom(b'd', b'1.2.6')[:-140] + struct.pack('<HH', 0x7fe0, 0x10) + b'OW' + bytes(2) + b'\xfe\xff\xff\xff')
+        xray(b'd', b'1.2.6')[:-140] + pixels + b'OW' + bytes(2) + b'\xfe\xff\xff\xff')
     attribute = struct.pack('<HH', 0x27, 0x10) + b'OB' + bytes(2) + struct.pack('<I', 0x4f4c0020)
-    (folder / 'attribute_1_GB.dcm').write_bytes(dicom(b'e', b'1.2.7').replace(struct.pack('<HH', 0x28, 2), attribute, 1))
+    (folder / 'attribute_1_GB.dcm').write_bytes(xray(b'e', b'1.2.7').replace(struct.pack('<HH', 0x28, 2), attribute, 1))
 
 
 # Cases.
@@ -605,7 +588,7 @@ class Corpus:
         self.add('dicom', 'sizes that lie', ['dicom', lies, '--out', '{out}/set', '--ids', 'keep'], [3],
                  'rows_7000.dcm: its pixels are cut off', 'dicom', short=True)
         sound = self.make('dicom_sound')
-        (sound / 'a.dcm').write_bytes(dicom(b'patient', b'1.2.3'))
+        (sound / 'a.dcm').write_bytes(xray(b'patient', b'1.2.3'))
         self.add('sound', 'dicom', ['dicom', sound, '--out', '{out}/set', '--ids', 'keep'], [0], '', '')
         self.add('dicom', 'predict, reports and captures',
                  ['predict', '{model}', folder, '--out', '{out}/p.csv', '--dicom-sr', '{out}/sr', '--dicom-sc',

@@ -3,10 +3,13 @@ usage: secrets_checks.py FUNCTION ARGUMENTS..."""
 import contextlib
 import csv
 import os
+import pathlib
 import signal
-import struct
 import subprocess
 import sys
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / 'support'))
+import dicom
 
 
 def make_secrets():
@@ -17,22 +20,10 @@ def make_secrets():
         table.write('image,who,Effusion\n')
         for row in rows:
             table.write(f"{row['Image Index']},{ids[row['Patient ID']]},{int('Effusion' in row['Finding Labels'])}\n")
-    def element(group, number, vr, value):
-        value += (b'\0' if vr in ('UI', 'OB') else b' ') * (len(value) % 2)
-        size = b'\0\0' + struct.pack('<I', len(value)) if vr == 'OB' else struct.pack('<H', len(value))
-        return struct.pack('<HH', group, number) + vr.encode() + size + value
-    us = lambda group, number, n: element(group, number, 'US', struct.pack('<H', n))
     for i in range(40):
-        meta = element(2, 2, 'UI', b'1.2.840.10008.5.1.4.1.1.1') + element(2, 3, 'UI', b'1.2.3.%d' % i) + \
-            element(2, 0x10, 'UI', b'1.2.840.10008.1.2.1')
-        data = element(8, 0x16, 'UI', b'1.2.840.10008.5.1.4.1.1.1') + element(8, 0x18, 'UI', b'1.2.3.%d' % i) + \
-            element(8, 0x60, 'CS', b'DX') + element(0x10, 0x10, 'PN', b'Canaryname^Zoe') + \
-            element(0x10, 0x20, 'LO', b'mrnQZ900001') + us(0x28, 2, 1) + element(0x28, 4, 'CS', b'MONOCHROME2') + \
-            us(0x28, 0x10, 64) + us(0x28, 0x11, 64) + us(0x28, 0x100, 8) + us(0x28, 0x101, 8) + us(0x28, 0x102, 7) + \
-            us(0x28, 0x103, 0) + element(0x7fe0, 0x10, 'OB', bytes((x * y) % 256 for y in range(64) for x in range(64)))
-        with open(f'{given}/dicom/{i:02d}.dcm', 'wb') as file:
-            file.write(b'\0' * 128 + b'DICM' + element(2, 0, 'UL', struct.pack('<I', len(meta)))[:8] +
-                       struct.pack('<I', len(meta)) + meta + data)
+        data = dicom.picture(dicom.GRADIENT, instance=f'1.2.3.{i}', x00100010=('PN', 'Canaryname^Zoe'),
+                             x00100020=('LO', 'mrnQZ900001'))
+        pathlib.Path(f'{given}/dicom/{i:02d}.dcm').write_bytes(data)
     key = bytes((i * 37 + 11) % 256 for i in range(32))
     open(given + '/privacy.key', 'wb').write(key)
     names = ('AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN')

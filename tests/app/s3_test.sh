@@ -27,17 +27,17 @@ serve() {  # serve FAULTS
   export AWS_ENDPOINT_URL="http://127.0.0.1:$(cat "$work/port")"
 }
 export AWS_ACCESS_KEY_ID=AKTEST AWS_SECRET_ACCESS_KEY=secret/with+signs XDG_CACHE_HOME=$work/cache
+pixels() {  # pixels PACK
+  python3 -c 'import json, struct, sys
+pack = open(sys.argv[1], "rb").read()
+sys.stdout.buffer.write(pack[json.loads(pack[16:16 + struct.unpack("<I", pack[8:12])[0]])["data_offset"]:])' "$1"
+}
 same() {  # same NAME PLACE [more]
   local name=$1 place=$2; shift 2
   rm -f "$work/s3.pack"
   pack "$work/s3.pack" --set data.images="[$place]" "$@" >"$work/out" 2>&1
   if [ "$name" = packs ]; then  # the source of this pack is a pack: only pixels can be equal
-    python3 - "$work/local.pack" "$work/s3.pack" <<'PY' || fail "s3 $name differs"
-import json, struct, sys
-def pixels(p):
-    b = open(p, 'rb').read(); n = struct.unpack('<I', b[8:12])[0]; return b[json.loads(b[16:16 + n])['data_offset']:]
-sys.exit(pixels(sys.argv[1]) != pixels(sys.argv[2]))
-PY
+    pixels "$work/local.pack" >"$work/a" && pixels "$work/s3.pack" >"$work/b" && cmp "$work"/{a,b} || fail "s3 $name differs"
   else
     cmp -s "$work/local.pack" "$work/s3.pack" || { cat "$work/out"; fail "s3 $name differs from the folder"; }
   fi

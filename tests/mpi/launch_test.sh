@@ -58,27 +58,7 @@ import json, sys
 assert json.load(open('$scratch/tuned/checkpoints/last/state.json'))['summation_order']['bucket_mb'] == float('$chosen')"
 
 # What every rank did and when.
-check "the timeline has both ranks, layers, buckets, waits, in order" python3 - "$scratch/timeline.json" <<'PY'
-import json, sys
-events = json.load(open(sys.argv[1]))["traceEvents"]
-spans = [e for e in events if e["ph"] == "X"]
-assert {e["pid"] for e in spans} == {0, 1}
-for rank in (0, 1):
-    names = {e["name"] for e in spans if e["pid"] == rank}
-    assert {"forward", "backward", "block 1", "stem", "waiting for data", "all-reduce of bucket 0", "optimizer", "checkpoint"} <= names, names
-    main = sorted((e for e in spans if e["pid"] == rank and e["tid"] == 0), key=lambda e: (e["ts"], -e["dur"]))
-    open_ends = []
-    for e in main:  # spans of a thread lie inside each other or apart
-        while open_ends and open_ends[-1] <= e["ts"] + 0.5: open_ends.pop()
-        assert not open_ends or e["ts"] + e["dur"] <= open_ends[-1] + 0.5, e
-        open_ends.append(e["ts"] + e["dur"])
-    steps = [e for e in main if e["name"] == "backward"]
-    assert len(steps) == 6
-    first = [e for e in spans if e["pid"] == rank and e["name"] == "all-reduce of bucket 0"]
-    inside = sum(any(b["ts"] <= e["ts"] <= b["ts"] + b["dur"] for b in steps) for e in first)
-    assert inside == 6, inside  # the first bucket leaves while backward runs
-assert sum(e["ph"] == "i" for e in events) >= 12  # each rank ready for each step's last gradients
-PY
+check "the timeline has both ranks, layers, buckets, waits, in order" python3 tests/support/order_checks.py timeline "$scratch/timeline.json"
 "$program" status "$scratch/self" --json >"$scratch/status.json"
 check "status tells a finished run" python3 -c "
 import json

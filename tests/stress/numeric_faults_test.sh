@@ -51,33 +51,10 @@ says "the gradient is not finite, nor is the loss of rank 1 on "
 untouched "$scratch/weight"
 
 # In a model or a checkpoint whose sums are right.
-spoil() {  # spoil FILE TENSOR OUT: its first value is NaN
-  python3 - "$@" <<'PY'
-import json, struct, sys
-source, name, out = sys.argv[1:]
-data = bytearray(open(source, 'rb').read())
-length = struct.unpack('<Q', data[:8])[0]
-header = json.loads(data[8:8 + length])
-at = 8 + length + header[name]['data_offsets'][0]
-data[at:at + 4] = struct.pack('<f', float('nan'))
-open(out, 'wb').write(data)
-PY
-}
-describe() {  # describe CHECKPOINT: sums of its files, and its own
-  python3 - "$1" <<'PY'
-import hashlib, json, os, re, sys
-path = sys.argv[1] + '/state.json'
-text = open(path).read()
-for name, said in json.loads(text)['files'].items():
-    text = text.replace(said['sha256'], hashlib.sha256(open(f'{sys.argv[1]}/{name}', 'rb').read()).hexdigest())
-own = re.search(r'"state_sha256": "([0-9a-f]{64})"', text)
-rest = text[:own.start(1)] + text[own.end(1):]
-open(path, 'w').write(text[:own.start(1)] + hashlib.sha256(rest.encode()).hexdigest() + text[own.end(1):])
-PY
-}
+edit() { python3 tests/support/spoil_checkpoint.py "$@"; }
 last=$scratch/whole/checkpoints/step-00000006
 for tensor in features.conv0.weight features.norm0.running_var classifier.bias; do
-  spoil "$last/model.safetensors" $tensor "$scratch/spoiled.safetensors"
+  edit spoil "$last/model.safetensors" $tensor "$scratch/spoiled.safetensors"
   refused 4 "spoiled.safetensors: $tensor is not finite" \
     predict "$scratch/spoiled.safetensors" "$phantom/images" --out "$scratch/p.csv"
 done
@@ -88,8 +65,8 @@ refused 4 "spoiled.safetensors: classifier.bias is not finite" \
 for file in optimizer:exp_avg_sq/classifier.bias model:classifier.bias; do
   cp -r "$scratch/whole" "$scratch/again"
   name=${file%%:*}.safetensors tensor=${file#*:}
-  spoil "$last/$name" "$tensor" "$scratch/again/checkpoints/step-00000006/$name"
-  describe "$scratch/again/checkpoints/step-00000006"
+  edit spoil "$last/$name" "$tensor" "$scratch/again/checkpoints/step-00000006/$name"
+  edit describe "$scratch/again/checkpoints/step-00000006"
   train "$scratch/again" -- --resume auto --set train.max_steps=8
   check "$tensor in $name: exit 4 (exit $rc)" [ $rc = 4 ]
   says "checkpoints/step-00000006/$name: $tensor is not finite. Hint: "

@@ -90,6 +90,8 @@ data:
   crop: $3
 YAML
 }
+look=$(realpath "${BASH_SOURCE[0]%lib.sh}look.py")
+look() { python3 "$look" "$@"; }  # look CODE FILE...: Python, to which a, b, ... are what the files hold
 check() {  # check TEXT COMMAND...: the command succeeds
   local text=$1; shift
   if "$@"; then echo "ok: $text"; else echo "FAILED: $text"; failures=$((failures + 1)); fi

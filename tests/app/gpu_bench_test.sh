@@ -3,28 +3,19 @@
 source tests/lib.sh
 export CHEXNET_PROGRAM=$program
 check "the command ends well without a GPU" scripts/bench/gpu --device cpu --quick --no-compile --budget-s 1700 --out "$scratch/gpu.json" >"$scratch/table" 2>"$scratch/log"
-cat >"$scratch/look.py" <<'PYTHON'
-import json, sys
-found = json.load(open(sys.argv[1]))
-step, = found['steps']
-assert step['ours']['images_per_s'] > 0, step
-assert found['operators'][0]['rows'], found['operators']
-assert any('convolution' in row['layers'] for row in found['operators'][0]['rows']), found['operators']
-assert found['loader'][0]['images_per_s'] > 0, found['loader']
-assert len(found['tests']) > 1 and {t['result'] for t in found['tests']} == {'skipped'}, found['tests']
-assert [r['level'] for r in found['self_test']] == ['SKIP'], found['self_test']
-assert found['dropped'] == [], found['dropped']
-met = {m['mark']: m['met'] for m in found['marks']}
-assert met['the self-test of doctor passes'] is None, met
-assert met['the program computes steps and trains'] is True, met
-if 'torch' in found['pytorch']:
-    assert step['eager']['images_per_s'] > 0, step
-    assert met['as fast as PyTorch eager or faster'] is not None, met
+check "every stage has its part" look '
+(step,), met = a["steps"], {m["mark"]: m["met"] for m in a["marks"]}
+assert step["ours"]["images_per_s"] > 0, step
+assert any("convolution" in row["layers"] for row in a["operators"][0]["rows"]), a["operators"]
+assert a["loader"][0]["images_per_s"] > 0, a["loader"]
+assert len(a["tests"]) > 1 and {t["result"] for t in a["tests"]} == {"skipped"}, a["tests"]
+assert [r["level"] for r in a["self_test"]] == ["SKIP"] and a["dropped"] == [], a
+assert met["the self-test of doctor passes"] is None and met["the program computes steps and trains"] is True, met
+if "torch" in a["pytorch"]:
+    assert step["eager"]["images_per_s"] > 0 and met["as fast as PyTorch eager or faster"] is not None, a
 else:
-    print('skipped: PyTorch\'s side, because python3 has no torch and torchvision')
-    assert 'error' in step['eager'] and met['as fast as PyTorch eager or faster'] is None, found
-PYTHON
-check "every stage has its part" python3 "$scratch/look.py" "$scratch/gpu.json"
+    print("skipped: PyTorch, because python3 has no torch and torchvision")
+    assert "error" in step["eager"] and met["as fast as PyTorch eager or faster"] is None, a' "$scratch/gpu.json"
 check "the table has a row of the step" grep -q "^densenet121      2   64 " "$scratch/table"
 scripts/bench/gpu --device cpu --budget-s 1 --out "$scratch/short.json" >"$scratch/table" 2>>"$scratch/log"
 check "without time all is dropped by name" grep -q "^dropped for want of time: ours: resnet50, batch 256, 512 px" "$scratch/table"
@@ -43,14 +34,8 @@ check "a program that cannot compute is a failure ($rc)" test "$rc" = 1
 check "which the table names" grep -q "^MISSED  *the program computes steps and trains (2)" "$scratch/table"
 # What would share a GPU with all that is timed after it.
 long=12345.$$  # a sleep of nobody else
-python3 - "$long" <<'PYTHON'
-import importlib.machinery, importlib.util, sys
-loader = importlib.machinery.SourceFileLoader('bench_gpu', 'scripts/bench/gpu')
-bench = importlib.util.module_from_spec(importlib.util.spec_from_loader('bench_gpu', loader))
-loader.exec_module(bench)
-assert bench.run(['bash', '-c', f'sleep {sys.argv[1]} & wait'], 1) == (-1, '', 'no end within 1 s')
-PYTHON
-check "a command without an end is given up" test $? = 0
+check "a command without an end is given up" python3 -c "import runpy
+assert runpy.run_path('scripts/bench/gpu')['run'](['bash', '-c', 'sleep $long & wait'], 1) == (-1, '', 'no end within 1 s')"
 check "a process that a hung command started is gone" eval '! pgrep -fx "sleep $long"'
 [ "$failures" = 0 ] || tail -n 20 "$scratch/log"
 finish

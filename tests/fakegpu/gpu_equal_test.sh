@@ -6,7 +6,7 @@ train() {  # train RANKS NAME ARGUMENTS...
   local ranks=$1 name=$2; shift 2
   mpi "$ranks" train "$small" --set train.max_steps=3 --set launch.bucket_mb=4 --out "$scratch/$name" "$@" 2>"$scratch/log-$name" || { cat "$scratch/log-$name"; exit 1; }
 }
-same() { check "$1" python3 tests/compare_runs.py "$scratch/cpu-$2" "$scratch/fake-$2" "$3" "$3"; }
+same() { check "$1" look "near_runs(a, b, $3, $3)" "$scratch"/{cpu,fake}-"$2"; }
 
 for precision in fp32 fp64; do
   train 1 "fake-$precision" "${fake[@]}" --set train.precision=$precision
@@ -20,21 +20,9 @@ check "fp64: the same scores" cmp "$scratch/cpu-fp64/predictions_test.csv" "$scr
 scores() {  # scores RANKS NAME ARGUMENTS...: of fake-fp64's weights
   mpi "$1" evaluate "$scratch/fake-fp64" --out "$scratch/$2.csv" "${@:3}" >/dev/null 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 }
-near() {  # near TABLE_A TABLE_B BOUND: the same images, and numbers within BOUND
-  python3 - "$@" <<'PY'
-import csv, sys
-a, b = (list(csv.reader(open(name))) for name in sys.argv[1:3])
-assert len(a) == len(b) > 40 and a[0] == b[0] and [row[0] for row in a] == [row[0] for row in b]
-pairs = [(x, y) for one, two in zip(a[1:], b[1:]) for x, y in zip(one[1:], two[1:])]
-assert all((x == "") == (y == "") for x, y in pairs)
-worst = max(abs(float(x) - float(y)) for x, y in pairs if x)
-print(f"  {len(pairs)} numbers, {worst:.1e} apart")
-sys.exit(worst > float(sys.argv[3]))
-PY
-}
 scores 1 scores-cpu "${cpu[@]}"
 scores 4 scores-4 "${fake[@]}" --set train.precision=fp64
-check "evaluate on 4 GPUs, fp64: within 1e-12" near "$scratch/scores-cpu.csv" "$scratch/scores-4.csv" 1e-12
+check "evaluate on 4 GPUs, fp64: within 1e-12" look 'assert len(a) > 39; near_tables(a, b, 1e-12)' "$scratch"/scores-{cpu,4}.csv
 
 # NCCL and MPI add the four up in another order; what follows from it stays small where a BatchNorm has more than two values.
 quiet=(--set train.optimizer=sgd --set eval.splits=[] --set data.val_fraction=0 --set data.resize=72 --set data.crop=64)
@@ -53,6 +41,6 @@ check "the communicator is NCCL's" grep -q "NCCL .* for gradients" "$scratch/log
 
 train 2 fake-wire "${fake[@]}" --set eval.splits=[] --set data.val_fraction=0 --set train.max_steps=1 --set launch.gradient_compression=bf16
 train 2 fake-exact "${fake[@]}" --set eval.splits=[] --set data.val_fraction=0 --set train.max_steps=1
-check "gradients over bf16 are near the exact ones" python3 tests/compare_runs.py "$scratch/fake-exact" "$scratch/fake-wire" 1e-6 3e-3
+check "gradients over bf16 are near the exact ones" look 'near_runs(a, b, 1e-6, 3e-3)' "$scratch"/fake-{exact,wire}
 program=$CHEXNET_BUILD/chexnet-train refused 2 "'launch.device' = 'fake' is not known" train "$small" "${fake[@]}"
 finish

@@ -11,11 +11,8 @@ check "and how many fit" grep -E "Hint: [0-9]+ images at once fit" "$scratch/err
 finds() { "$program" train "$small" "${gpu[@]}" --set train.batch=auto --out "$scratch/auto" --json >"$scratch/json" 2>"$scratch/log" || { tail -n 5 "$scratch/log"; return 1; }; }
 check "a batch that fits is found" finds
 check "it says which" grep -E "auto chose [0-9]+ images" "$scratch/log"
-check "it fills most of the memory" python3 - "$scratch/json" "$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -n 1)" <<'PY'
-import json, sys
-run = json.load(open(sys.argv[1]))
-share = run["peak_bytes"] / (float(sys.argv[2]) * 2**20)
-print(f"  {run['peak_bytes'] / 1e9:.1f} GB, {100 * share:.0f} %")
-assert run["peak_bytes_of"] == "gpu" and 0.5 < share <= 1, run
-PY
+check "it fills most of the memory" look "
+share = a['peak_bytes'] / ($(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -n 1) * 2**20)
+print(f'  {a[\"peak_bytes\"] / 1e9:.1f} GB, {100 * share:.0f} %')
+assert a['peak_bytes_of'] == 'gpu' and 0.5 < share <= 1, a" "$scratch/json"
 finish

@@ -25,7 +25,7 @@ as_one() {  # as_one PRECISION BOUND
   local few=(--set train.precision="$1" --set train.max_steps=3)
   check "$1: two ranks" train "two-$1" "${few[@]}"
   check "$1: one rank" alone "one-$1" "${few[@]}"
-  check "$1: two ranks with synchronized BatchNorm are one within $2" python3 "$here/../compare_runs.py" "$scratch"/{one,two}-"$1" "$2" "$2"
+  check "$1: two ranks with synchronized BatchNorm are one within $2" look "near_runs(a, b, $2, $2)" "$scratch"/{one,two}-"$1"
 }
 as_one fp32 1e-4
 check "gradients go through NCCL" grep -q "NCCL .* for gradients" "$scratch/log-two-fp32"

@@ -19,10 +19,7 @@ says=(["Open MPI 4"]="MPI on host memory, Open MPI 4\.[0-9.]+, PML ob1" ["Open M
 
 exact=(--set train.precision=fp64 --set train.max_steps=4 --set checkpoint.every_steps=2 --set eval.splits=[]
   --set eval.every_epochs=0 --set data.val_fraction=0)
-losses() { python3 -c "
-import json, sys
-for line in map(json.loads, open(sys.argv[1] + '/metrics.jsonl')):
-    if line['event'] == 'train': print(line['step'], line['loss'], line.get('grad_norm'))" "$1"; }
+losses() { look 'print(*((e["step"], e["loss"], e["gradient_norm"]) for e in of("train", a)), sep="\n")' "$1/metrics.jsonl"; }
 first='' checked=0
 for mpi in "Open MPI 4" "Open MPI 5" MPICH; do
   [ -n "${folder[$mpi]:-}" ] || continue

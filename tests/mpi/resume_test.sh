@@ -40,12 +40,9 @@ kill -USR1 $job
 left 75 "SIGUSR1 to mpirun"
 whole "${by_mpirun[@]}"
 ends_alike "kill -9 of a rank, of mpirun, USR1 and resumes" "$scratch/whole" "$run"
-check "its train lines are those of the run without a stop" python3 - "$scratch"/{whole,stopped}/metrics.jsonl <<'PY'
-import json, sys
-whole, stopped = ([[e[key] for key in ("step", "steps", "loss", "gradient_norm")] for e in map(json.loads, open(name)) if e["event"] == "train"]
-                  for name in sys.argv[1:])
-assert sum(line[1] for line in whole) == whole[-1][0] == 24 and whole == stopped, (whole, stopped)
-PY
+check "its train lines are those of the run without a stop" look '
+whole, stopped = ([[e[key] for key in ("step", "steps", "loss", "gradient_norm")] for e in of("train", lines)] for lines in (a, b))
+assert sum(line[1] for line in whole) == whole[-1][0] == 24 and whole == stopped, (whole, stopped)' "$scratch"/{whole,stopped}/metrics.jsonl
 
 # A checkpoint of another run, whose config its state.json holds
 cp -r "$scratch/whole" "$scratch/foreign"
@@ -75,27 +72,12 @@ left 75 "TERM twice"
 check "and is no failure" bash -c "! grep -q 'no rank could say why' '$log'"
 
 # A terminal that closes; all the program says from there on is lost
-cat >"$scratch/terminal.py" <<'PY'
-"""terminal.py STEP METRICS COMMAND...: runs it in a terminal, closes that at this step, exits as the command does."""
-import os, pty, sys, time
-process, terminal = pty.fork()
-if process == 0:
-    os.execv(sys.argv[3], sys.argv[3:])
-os.set_blocking(terminal, False)
-while not (os.path.exists(sys.argv[2]) and f'"step":{sys.argv[1]},' in open(sys.argv[2]).read()):
-    try:
-        os.read(terminal, 65536)
-    except BlockingIOError:
-        time.sleep(0.02)
-os.close(terminal)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
-PY
-goes_on 16 python3 "$scratch/terminal.py" 16 "$run/metrics.jsonl" "${by_itself[@]}"
+goes_on 16 python3 tests/support/terminal.py 16 "$run/metrics.jsonl" "${by_itself[@]}"
 left 75 "a terminal that closes"
 whole "${by_itself[@]}"
 ends_alike "TERM, a canceled job, TERM twice, a terminal's end and resumes" "$scratch/whole" "$run"
 run=$scratch/alone
-goes_on 4 python3 "$scratch/terminal.py" 4 "$run/metrics.jsonl" "$program" train "$small"
+goes_on 4 python3 tests/support/terminal.py 4 "$run/metrics.jsonl" "$program" train "$small"
 left 75 "a terminal that closes, one rank"
 
 # kill -9 of the self-launching parent
@@ -119,9 +101,7 @@ left 75 "the STOP file"
 whole "${by_itself[@]}" --set train.max_steps=15
 check "another number of ranks is said to lose bitwise equality" grep -q "changed: number of ranks from 1 to 2" "$log"
 whole "$program" train "$small"
-check "each step was trained exactly once, in order" python3 - "$run" <<'PY'
-import json, sys
-lines = [(l["step"], l["images"]) for l in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")) if l["event"] == "train"]
-assert lines == [(s, 8 * s) for s in range(1, 25)], lines
-PY
+check "each step was trained exactly once, in order" look '
+lines = [(e["step"], e["images"]) for e in of("train", a)]
+assert lines == [(s, 8 * s) for s in range(1, 25)], lines' "$run/metrics.jsonl"
 finish

@@ -22,14 +22,11 @@ for i in $(seq "$stops"); do
   rm "$scratch/slowly"
   wait $job; rc=$?
   text="stop $i: rank $rank at step $step"
-  check "$text is named" python3 - "$run/postmortem-1.json" "$rank" "$victim" "$stopped_s" <<'PY'
-import json, os, sys
-report = json.load(open(sys.argv[1]))
-# "stuck" is said first where the others waited for it already before it was stopped.
-assert report["cause"] in ("stopped", "stuck") and report["ranks"] == [int(sys.argv[2])], report["what"]
-assert report["cause"] == "stuck" or f"process {sys.argv[3]} is there" in report["what"], report["what"]
-print(f"named after {os.stat(sys.argv[1]).st_mtime - float(sys.argv[4]):.1f} s")
-PY
+  # "stuck" is said first where the others waited for it already before it was stopped.
+  check "$text is named" look "
+assert a['cause'] in ('stopped', 'stuck') and a['ranks'] == [$rank], a['what']
+assert a['cause'] == 'stuck' or 'process $victim is there' in a['what'], a['what']
+print(f'named after {os.stat(\"$run/postmortem-1.json\").st_mtime - $stopped_s:.1f} s')" "$run/postmortem-1.json"
   check "$text: started again to the end (exit $rc)" [ $rc = 0 ]
   check "$text: the weights of the undisturbed run" cmp "$(weights "$scratch/whole")" "$(weights "$run")"
   check "$text: no process is left" no_process "$run"

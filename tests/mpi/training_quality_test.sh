@@ -6,34 +6,20 @@ check "a run" "$program" train "$small" "${recipe[@]}" --set train.max_steps=8 -
 check "its first half" "$program" train "$small" "${recipe[@]}" --set train.max_steps=4 --out "$scratch/half" 2>"$scratch/log"
 check "and the rest" "$program" train "$small" "${recipe[@]}" --set train.max_steps=8 --out "$scratch/half" --resume yes 2>"$scratch/log"
 ends_alike "a resume is the whole run" "$scratch/whole" "$scratch/half"
-check "the model is not what the optimizer goes on with" python3 - "$scratch/whole/checkpoints/last" <<'PY'
-import json, struct, sys
-
-def tensor(path, name):
-    data = open(path, "rb").read()
-    size = struct.unpack("<Q", data[:8])[0]
-    begin, end = json.loads(data[8:8 + size])[name]["data_offsets"]
-    return data[8 + size + begin:8 + size + end]
-
-average = tensor(sys.argv[1] + "/model.safetensors", "features.conv0.weight")
-trained = tensor(sys.argv[1] + "/optimizer.safetensors", "trained/features.conv0.weight")
-assert len(average) == len(trained) and average != trained
-PY
+check "the model is not what the optimizer goes on with" look '
+average, trained = a["features.conv0.weight"], b["trained/features.conv0.weight"]
+assert len(average) == len(trained) and average != trained' "$scratch"/whole/checkpoints/last/{model,optimizer}.safetensors
 refused 2 "train.ema: 0.9 -> 0" train "$small" "${recipe[@]}" --set train.ema=0 --set train.max_steps=9 --out "$scratch/whole" --resume yes
 
 # What the log calls validation is what evaluate says of the checkpoint, so both use the average.
 "$program" evaluate "$scratch/whole/checkpoints/last" --split val --json >"$scratch/val.json" 2>"$scratch/log"
-check "evaluate scores the averaged weights" python3 - "$scratch/whole/metrics.jsonl" "$scratch/val.json" <<'PY'
-import json, sys
-logged = [line for line in map(json.loads, open(sys.argv[1])) if line["event"] == "val"][-1]["mean_auroc"]
-assert abs(logged - json.load(open(sys.argv[2]))["mean_auroc"]) < 1e-9
-PY
+check "evaluate scores the averaged weights" look 'assert abs(of("val", a)[-1]["mean_auroc"] - b["mean_auroc"]) < 1e-9' "$scratch"/{whole/metrics.jsonl,val.json}
 
 sync=(--set model.sync_batchnorm=true --set train.precision=fp64 --set train.max_steps=8 --set data.val_fraction=0 --set data.resize=72 --set data.crop=64)  # as in ranks_equal_test.sh
 for n in 1 2; do
   mpi "$n" train "$small" "${recipe[@]}" "${sync[@]}" --out "$scratch/sync-$n" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 done
-check "2 ranks: losses within 1e-10, averaged parameters within 1e-9" python3 tests/compare_runs.py "$scratch/sync-1" "$scratch/sync-2" 1e-10 1e-9
+check "2 ranks: losses within 1e-10, averaged parameters within 1e-9" look 'near_runs(a, b, 1e-10, 1e-9)' "$scratch"/sync-{1,2}
 refused 2 "train.mixup and train.sampling draw from all images" train "$small" --out "$scratch/no" --set train.mixup=0.2 --set data.pipeline=new
 refused 2 "'train.ema' = 1 is out of range" train "$small" --out "$scratch/no" --set train.ema=1
 finish

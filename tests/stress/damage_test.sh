@@ -23,21 +23,14 @@ says "of $(wc -l <"$phantom/test_list.txt") images, 1 damaged"
 csv=$scratch/skip/predictions_test.csv
 "$program" evaluate "$scratch/skip" --set data.corrupt=skip --ranks 2 --out "$scratch/two.csv" --json >"$scratch/a.json" 2>/dev/null
 check "on any number of ranks the same" cmp "$csv" "$scratch/two.csv"
-python3 - "$csv" "$tested" <<'PY' && echo "ok: its probabilities are blank, its labels and the reason stand there" || fail "the row of the damaged image"
-import csv, sys
-rows = list(csv.DictReader(open(sys.argv[1])))
-blank = [r for r in rows if not any(v for k, v in r.items() if k.startswith('prob:'))]
-assert [r['image'] for r in blank] == [sys.argv[2]], blank
-assert 'damaged PNG' in blank[0]['reason'] and all(v in '01' and v for k, v in blank[0].items() if k.startswith('label:'))
-assert not any(r['reason'] for r in rows if r not in blank)
-PY
+check "its probabilities are blank, its labels and the reason stand there" look "
+(blank,) = [r for r in a if not any(v for k, v in r.items() if k.startswith('prob:'))]
+assert blank['image'] == '$tested' and 'damaged PNG' in blank['reason'], blank
+assert all(v in ('0', '1') for k, v in blank.items() if k.startswith('label:')), blank
+assert not any(r['reason'] for r in a if r != blank)" "$csv"
 "$program" evaluate --predictions "$csv" --json >"$scratch/b.json" 2>/dev/null
-python3 - "$scratch/a.json" "$scratch/b.json" <<'PY' && echo "ok: figures of the images that were scored" || fail "figures"
-import json, sys
-a, b = (json.load(open(f)) for f in sys.argv[1:])
-assert a['damaged'] == b['damaged'] == 1 and a['images'] == b['images'], (a, b)
-assert a['auroc'] == b['auroc'] and a['mean_auroc'] == b['mean_auroc'], (a, b)
-PY
+check "figures of the images that were scored" look '
+assert a["damaged"] == b["damaged"] == 1 and all(a[k] == b[k] for k in ("images", "auroc", "mean_auroc")), (a, b)' "$scratch"/{a,b}.json
 says '1 damaged image of the test split left out' "$scratch/skip/report.html"
 refused 3 "[test] 1 of" evaluate "$scratch/skip" --set data.corrupt=fail
 mend "$tested"

@@ -26,9 +26,7 @@ check "the model's thresholds are those of its validation" cmp "$scratch/own.csv
 check "figures agree with the rules" python3 "$checks" rules "$scratch"
 evaluate "$last" >"$scratch/text"
 check "the text says where thresholds are from" grep -q "thresholds chosen on validation by the model" "$scratch/text"
-threshold=$(python3 -c "
-import json
-print(next(t['threshold'] for f in json.load(open('$scratch/rules.json'))['findings'] if f['finding'] == 'Mass' for t in f['thresholds'] if t['rule'] == 'youden'))")
+threshold=$(look 'print(*(t["threshold"] for f in a["findings"] if f["finding"] == "Mass" for t in f["thresholds"] if t["rule"] == "youden"))' "$scratch/rules.json")
 evaluate "$last" --json >"$scratch/all.json"
 check "JSON has a threshold with all its digits" grep -qF -- "$threshold" "$scratch/all.json"
 check "the text says that it rounds" grep -q "thresholds are rounded: --json and --figures have all digits" "$scratch/text"

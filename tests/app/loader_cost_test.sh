@@ -14,7 +14,7 @@ check records "$program" pack "$work/cfg.yaml" --out "$work/records" --format tf
 run() {  # run PLACE COUNT WORKERS: allocations and peak bytes
   COUNT_CALLS=$work/calls LD_PRELOAD=$work/count.so "$program" bench loader --images "$1" --resize 72 --crop 64 --workers "$3" --rounds 1 --count "$2" --json >"$work/json" 2>/dev/null
   allocations=$(cut -d' ' -f2 "$work/calls"); sockets=$(cut -d' ' -f4 "$work/calls")
-  peak=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["peak_bytes"])' "$work/json")
+  peak=$(look 'print(a["peak_bytes"])' "$work/json")
 }
 for place in set/images set.tar set.tar.gz records set.pack; do
   for workers in 0 2; do

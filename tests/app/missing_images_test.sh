@@ -20,10 +20,7 @@ left_out="not there, and are left out of all that is said here (data.missing: sk
 check "the report has" grep -qF "$left_out." "$run/report.html"
 check "the model card too" eval 'tr -d "\\\\" <"$run/model_card.md" | grep -qF "$left_out"'
 "$program" evaluate "$run" --json >"$scratch/evaluated.json" 2>"$scratch/log"
-check "evaluate counts those of its split" python3 -c "
-import json
-one = json.load(open('$scratch/evaluated.json'))
-assert one['missing'] == 2 and one['images'] > 10, one"
+check "evaluate counts those of its split" look 'assert a["missing"] == 2 and a["images"] > 10, a' "$scratch/evaluated.json"
 rm "$scratch/images/$(sed -n 7p "$phantom/train_val_list.txt")"
 refused 4 "training split" train "$small" "${at[@]}" --set data.missing=skip --set train.max_steps=3 --ranks 2 --out "$run" --resume
 finish

@@ -145,10 +145,8 @@ for crops in 2 10; do
   check "others than of one crop" bash -c "! cmp -s folder.csv crops$crops.csv"
 done
 refused 2 "eval.crops" predict "$run" set --set eval.crops=3
-predict set --set eval.batch=2 --json >rows.json
-check "rows are in order" python3 -c "
-import json
-assert [json.loads(l).get('image') for l in open('rows.json')][:-1] == [l.strip() for l in open('list.txt')]"
+predict set --set eval.batch=2 --json >rows.jsonl
+check "rows are in order" look 'assert [row.get("image") for row in a][:-1] == [line.strip() for line in open("list.txt")]' rows.jsonl
 cp list.txt list.kept; cp "${files[0]}" image.kept
 refused 2 "is read by this command and would be replaced" predict "$run" @list.txt --out list.txt
 refused 2 "is read by this command and would be replaced" predict "$run" --list list.txt --out ./list.txt

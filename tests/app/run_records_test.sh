@@ -21,28 +21,21 @@ check "29 pixels are enough" train --set data.crop=29 --set train.max_steps=1 --
 cp "$scratch/small/checkpoints/last/model.safetensors" "$scratch/start.safetensors"
 run=$scratch/$(printf 'caf\351')
 check "a folder named in another encoding" train --set model.weights="$scratch/start.safetensors" --set train.max_steps=2 --json >"$scratch/trained.json"
-check "train's JSON names the images that were scored, as evaluate's does" python3 -c "
-import json, subprocess
-ours = json.loads(open('$scratch/trained.json').read().splitlines()[0])['results']['test']['split']
-assert len(ours['sha256']) == 64 and ours['name'] == 'test', ours"
+check "train's JSON names the images that were scored, as evaluate's does" look 'ours = a["results"]["test"]["split"]
+assert len(ours["sha256"]) == 64 and ours["name"] == "test", ours' <(head -n 1 "$scratch/trained.json")
 lines() { sed -n '/^.*AUROC on the test split/,$p' "$scratch/log"; }
 check "a run ends in few lines: the AUROC table and the report" eval '[ "$(lines | wc -l)" -le 24 ] && tail -n 1 "$scratch/log" | grep -qa "/report.html$" && ! says "Operating points"'
-check "inspect knows what each of its files is" python3 -c '
-import json, subprocess, sys
-files = json.loads(subprocess.run([sys.argv[1], "inspect", "--json", sys.argv[2]], capture_output=True, check=True).stdout)["files"]
-names = [f["name"] for f in files]
-assert None not in names, files
-assert {"report.html", "results.json", "checkpoints/best", "split.csv", "log/rank-*.txt", "predictions_*.csv"} <= set(names), names' "$program" "$run"
-check "and its status as JSON" python3 -c 'import json,subprocess,sys; json.loads(subprocess.run([sys.argv[1],"status","--json",sys.argv[2]],capture_output=True).stdout)' "$program" "$run"
+check "inspect knows what each of its files is" look '
+names = [f["name"] for f in a["files"]]
+assert None not in names, a
+assert {"report.html", "results.json", "checkpoints/best", "split.csv", "log/rank-*.txt", "predictions_*.csv"} <= set(names), names' <("$program" inspect --json "$run" || echo failed)
+check "and its status as JSON" look 'a' <("$program" status --json "$run")
 check "final scores name split, step and findings" grep -q '"event":"final","step":2,"split":"test","images":[0-9]*,"damaged":0,"missing":0,"weights":"best","best_step":2,.*"auroc":{"Atelectasis"' "$run/metrics.jsonl"
 before=$(sha256sum "$run/metrics.jsonl" "$run"/checkpoints/*/state.json)
 weights=(--set model.weights="$scratch/start.safetensors" --resume auto)
 check "a finished run is complete" train "${weights[@]}" --set train.max_steps=2 --json >"$scratch/complete.json"
-check "and gives no figures of what it did not do" python3 -c "
-import json
-run = json.loads(open('$scratch/complete.json').read().splitlines()[0])
-assert run['complete'] and run['step'] == 2 and 'results' not in run, run
-assert [run[k] for k in ('images_per_s', 'peak_bytes', 'train_s', 'evaluate_s')] == [None] * 4, run"
+check "and gives no figures of what it did not do" look 'assert a["complete"] and a["step"] == 2 and "results" not in a, a
+assert [a[k] for k in ("images_per_s", "peak_bytes", "train_s", "evaluate_s")] == [None] * 4, a' <(head -n 1 "$scratch/complete.json")
 check "and says so" says "is complete at step 2: nothing is left to do"
 check "and nothing was done" [ "$before" = "$(sha256sum "$run/metrics.jsonl" "$run"/checkpoints/*/state.json)" ]
 refused 4 "nowhere: No such file or directory" evaluate "$run" --out "$scratch/nowhere/x.csv"
@@ -53,11 +46,10 @@ check "more steps go on" train "${weights[@]}" --set train.epochs=5
 check "another length of the cosine is said" says "train.epochs changed from 100 to 5 under train.schedule=cosine"
 check "the report says where the weights came from" grep -q "weights from .*start.safetensors, sha256 .*; resumed from checkpoint step-00000002" "$run/report.html"
 check "no command is said to repeat a run that a resume changed" eval '! grep -q "This repeats the run" "$run/report.html"'
-check "results and checkpoint name the changes" python3 -c '
-import json, sys
-for changes in (json.load(open(sys.argv[1]))["resume_changes"], json.load(open(sys.argv[2]))["changes"]):
-    assert {"step": 2, "what": "train.epochs", "before": "100", "after": "5"} in changes, changes' "$run/results.json" "$run/checkpoints/last/state.json"
-best=$(python3 -c 'import json,sys; print("step-%08d" % json.load(open(sys.argv[1]))["best_step"])' "$run/checkpoints/last/state.json")
+check "results and checkpoint name the changes" look '
+for changes in (a["resume_changes"], b["changes"]):
+    assert {"step": 2, "what": "train.epochs", "before": "100", "after": "5"} in changes, changes' "$run"/{results,checkpoints/last/state}.json
+best=$(look 'print("step-%08d" % a["best_step"])' "$run/checkpoints/last/state.json")
 check "the model card says so too" grep -q "^| 2 | train.epochs | 100 | 5 |" "$run/model_card.md"
 check "best is what the state says" [ "$(readlink "$run/checkpoints/best")" = "$best" ]
 check "one line for each final score" [ "$(events final)" = 1 ]
@@ -81,7 +73,7 @@ check "nothing is called nan" [ "$(grep -cw nan "$scratch/log")" = 0 ]
 # A plateau is looked for after the warm-up, of 30 images here, which is two steps: no loss before is remembered.
 run=$scratch/plateau
 plateau=(--set train.schedule=plateau --set train.warmup_epochs=0.4 --set eval.splits=[])
-plateau_state() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["plateau"])' "$run/checkpoints/last/state.json"; }
+plateau_state() { look 'print(a["plateau"])' "$run/checkpoints/last/state.json"; }
 check "a run within its warm-up" train "${plateau[@]}" --set train.max_steps=1
 check "has no loss to compare with" [ "$(plateau_state)" = "{'bad': 0, 'best': None, 'factor': 1.0}" ]
 check "goes on beyond it" train "${plateau[@]}" --set train.max_steps=3 --resume auto

@@ -25,7 +25,7 @@ refused 3 "the listing never ends: it begins again and again" "${P[@]}" --set da
 refused 3 "the listing never ends: 101 pages without an object" "${P[@]}" --set data.images=[s3://empty/x]
 refused 3 "the answer is longer than the 8388608 bytes" "${P[@]}" --set data.images=[s3://huge/x]
 "$program" inspect "$small" --set data.images=[s3://names] --json 2>/dev/null >"$scratch/json"
-python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["not_in_table"] != ["""s3://names/O'"'"'Brien "1" & co.png"""])' "$scratch/json" || fail "a name with quotes is not read: $(cat "$scratch/json")"
+look 'assert a["not_in_table"] == ["s3://names/O\x27Brien \"1\" & co.png"]' "$scratch/json" || fail "a name with quotes is not read: $(cat "$scratch/json")"
 
 # A server in trouble while training: the attempts of one object, not of a batch; and the same with skip.
 trouble() {  # trouble EXIT_CODE NAME COMMAND ARGUMENTS...: COMMAND once the run is in its second step
@@ -50,7 +50,7 @@ rm "$scratch/trouble"
 trouble 75 silent "stop_after kill -STOP $server" --set data.s3.timeout_s=600
 [ -e "$scratch/silent/checkpoints/last/state.json" ] || fail "no checkpoint of a run whose store is silent"
 kill -CONT $server
-steps=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["step"])' "$scratch/silent/checkpoints/last/state.json")
+steps=$(look 'print(a["step"])' "$scratch/silent/checkpoints/last/state.json")
 "$program" train "$small" "${at[@]}" --set data.val_fraction=0 --set eval.splits=[] --resume yes --out "$scratch/silent" --set train.max_steps=$((steps + 2)) >"$scratch/out.txt" 2>&1 || fail "the stopped run does not go on: $(tail -n 3 "$scratch/out.txt")"
 trouble 9 frozen "kill -STOP $server" --set data.s3.timeout_s=1 --set data.s3.attempts=2
 grep -qF "[s3] reads have failed for" "$scratch/err.txt" || fail "no line while the server does not answer"

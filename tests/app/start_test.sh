@@ -34,10 +34,8 @@ check "train --help ends with the exit codes" bash -c "'$program' train --help |
 
 rows() { "$program" doctor --folder "$scratch" --json "$@" >"$scratch/rows.json" 2>"$scratch/err.txt"; echo "exit $?"; }
 fails() {  # fails NAME EXIT: this row alone is a FAIL
-  check "doctor: $1 is a row (${2})" python3 -c "
-import json
-rows = json.load(open('$scratch/rows.json'))['checks']
-assert [r['name'] for r in rows if r['level'] == 'FAIL' and r['advice']] == ['$1'] and len(rows) > 12 and '$2' == 'exit 5'"
+  check "doctor: $1 is a row (${2})" look "
+assert [r['name'] for r in a['checks'] if r['level'] == 'FAIL' and r['advice']] == ['$1'] and len(a['checks']) > 12 and '$2' == 'exit 5'" "$scratch/rows.json"
 }
 code=$(TMPDIR=$scratch/absent rows --ranks 2); fails TMPDIR "$code"
 # A full folder: a small file system of its own, where this user may make one.
@@ -53,8 +51,7 @@ fi
 code=$(PATH=$scratch/lam:$path rows --ranks 2); fails mpirun "$code"
 code=$(rows --network tcp:eth9 --ranks 2); fails "network interface" "$code"
 code=$(rows)
-check "doctor of one rank says which mpirun and MPI library there are ($code)" python3 -c "
-import json
-rows = {r['name']: r for r in json.load(open('$scratch/rows.json'))['checks']}
-assert 'Open MPI' in rows['mpirun']['text'] and 'Open MPI' in rows['MPI library']['text']"
+check "doctor of one rank says which mpirun and MPI library there are ($code)" look '
+said = {row["name"]: row["text"] for row in a["checks"]}
+assert "Open MPI" in said["mpirun"] and "Open MPI" in said["MPI library"]' "$scratch/rows.json"
 finish

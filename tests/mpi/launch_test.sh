@@ -4,10 +4,8 @@
 source tests/lib.sh
 machines=$source_folder/tests/launch/machine/machines
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=6)
-rows() { python3 -c "
-import json, sys
-for f in json.load(sys.stdin)['checks']:
-    if f['name'].startswith('rank '): print(f['level'], f['name'], f['text'])"; }
+rows() { look 'for row in a["checks"]:
+    if row["name"].startswith("rank "): print(row["level"], row["name"], row["text"])' -; }
 
 # A mpirun that neither starts ranks nor ends, as Open MPI's does where it lacks descriptors: beside what follows.
 mkdir "$scratch/stuck"
@@ -53,17 +51,13 @@ check "--dry-run prints mpirun's command and starts nothing" bash -c "grep -q '^
 tuned=("${quick[@]}" --set launch.bucket_mb=auto --set train.max_steps=60 --set checkpoint.every_steps=50)
 "$program" train "$small" "${tuned[@]}" --ranks 2 --out "$scratch/tuned" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 chosen=$(sed -nE 's/.*gradient buckets of ([0-9]+) MB.*/\1/p' "$scratch/log")
-check "bucket size chosen by measurement (${chosen:-none} MB), kept in the checkpoint" python3 -c "
-import json, sys
-assert json.load(open('$scratch/tuned/checkpoints/last/state.json'))['summation_order']['bucket_mb'] == float('$chosen')"
+check "bucket size chosen by measurement (${chosen:-none} MB), kept in the checkpoint" look "
+assert a['summation_order']['bucket_mb'] == float('$chosen')" "$scratch/tuned/checkpoints/last/state.json"
 
 # What every rank did and when.
 check "the timeline has both ranks, layers, buckets, waits, in order" python3 tests/support/order_checks.py timeline "$scratch/timeline.json"
-"$program" status "$scratch/self" --json >"$scratch/status.json"
-check "status tells a finished run" python3 -c "
-import json
-(run,) = json.load(open('$scratch/status.json'))
-assert run['state'] == 'finished' and run['step'] == run['total_steps'] == 6 and run['ranks'] == 2, run"
+check "status tells a finished run" look '(run,) = a
+assert run["state"] == "finished" and run["step"] == run["total_steps"] == 6 and run["ranks"] == 2, run' <("$program" status "$scratch/self" --json)
 "$program" train "$small" "${quick[@]}" --ranks 2 --set data.images=[/nowhere] --out "$scratch/gone" 2>"$scratch/log"
 check "after a failure of the ranks the last line is the program's own" bash -c "[ $? = 8 ] && tail -n 1 '$scratch/log' | grep -qE '^(rank 1: )?error: .images. /nowhere'"
 check "no banner of mpirun stands before it" bash -c "! grep -qi 'mpi_abort\|mpirun detected\|mpirun has exited\|job terminated' '$scratch/log'"

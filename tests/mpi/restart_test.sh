@@ -17,10 +17,7 @@ wait_for_step "$run" 6; kill_rank "$run" 1; fast
 wait $job; rc=$?
 check "--resume=auto: the ranks start again and train to the end (exit $rc)" [ $rc = 0 ]
 check "the post-mortem's sentence is said once" [ "$(grep -c "^.*Rank 1 on .* last good checkpoint" "$run.log")" = 1 ]
-check "its post-mortem's command asks for --resume once" python3 -c "
-import json
-resume = json.load(open('$run/postmortem-1.json'))['resume']
-assert resume.count('--resume') == 1, resume"
+check "its post-mortem's command asks for --resume once" look 'assert a["resume"].count("--resume") == 1, a["resume"]' "$run/postmortem-1.json"
 [ "$failures" = 0 ] || tail -n 20 "$run.log"
 
 # The parent waits some seconds between two starts; its mpirun is gone then.

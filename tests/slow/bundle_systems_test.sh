@@ -26,11 +26,8 @@ for suite in "$@"; do
     --set 'data.images=[s3://bucket/prefix]' >/dev/null 2>"$scratch/err"; no_curl=$?
   umount "$root/proc"
   [ $rc = 0 ] || tail -n 5 "$scratch/log"
-  check "$suite, $(head -n 1 "$scratch/out"): the bundle trains the quickstart's network and evaluates it" python3 -c "
-import json
-auroc = json.load(open('$root/tmp/test.json'))['mean_auroc'] if $rc == 0 else 0
-print('  mean AUROC', auroc)
-assert auroc > 0.95"
+  check "$suite, $(head -n 1 "$scratch/out"): the bundle trains the quickstart's network and evaluates it" look "print('  mean AUROC', a['mean_auroc'])
+assert $rc == 0 and a['mean_auroc'] > 0.95" "$root/tmp/test.json"
   check "$suite: what s3:// lacks there is one sentence" eval '[ $no_curl = 5 ] && grep -q "libcurl.so.4 cannot be opened" "$scratch/err"'
   rm -rf "$root"
 done

@@ -23,7 +23,7 @@ def timeline(path):
         steps = [e for e in main if e["name"] == "backward"]
         first = [e for e in of_rank if e["name"] == "all-reduce of bucket 0"]
         inside = sum(any(b["ts"] <= e["ts"] <= b["ts"] + b["dur"] for b in steps) for e in first)
-        assert len(steps) == inside == 6, (steps, inside)  # the first bucket leaves while backward runs
+        assert len(steps) == inside == 6, (len(steps), inside)  # the first bucket leaves while backward runs
     assert sum(e["ph"] == "i" for e in events) >= 12  # each rank ready for each step's last gradients
 
 

@@ -4,34 +4,7 @@
 source tests/lib.sh
 place_of() { cat "$source_folder/third_party/.$1" 2>/dev/null; }  # as scripts/setup wrote it down
 command -v ss >/dev/null || { echo "skipped: no ss (iproute2)"; exit 77; }
-cat >"$scratch/ports.py" <<'PY'
-# ports.py list|open|ranks RUN: the TCP ports of a run's processes, as `ss` shows them: all, those reached from other hosts, of its ranks
-import os, re, subprocess, sys
-what, run = sys.argv[1:]
-def text(process, name):
-    try: return open(f"/proc/{process}/{name}", errors="replace").read()
-    except OSError: return ""
-ours = {p for p in filter(str.isdigit, os.listdir("/proc")) if f"--out\0{run}\0" in text(p, "cmdline") + "\0"}
-ranks = {p for p in ours if re.search("(^|\0)(OMPI_COMM_WORLD_RANK|PMI_RANK)=", text(p, "environ"))}
-for line in subprocess.run(["ss", "-ltnpH"], capture_output=True, text=True, check=True).stdout.splitlines():
-    address, users = line.split()[3], set(re.findall(r"pid=(\d+)", line))
-    if what == "ranks" and users and users <= ranks or what != "ranks" and users & ours:
-        if what != "open" or not re.match(r"127\.|\[::1\]|[^ ]*%lo:", address): print(address, *sorted(users & ours))
-PY
-cat >"$scratch/stranger.py" <<'PY'
-import socket, sys, time
-sockets = []
-for address in sys.argv[1:]:
-    host, port = address.rsplit(":", 1)
-    for to in ("127.0.0.1", "::1"):
-        try: sockets.append(socket.create_connection((to, int(port)), timeout=5))
-        except OSError: continue
-        sockets[-1].sendall(b"\n")
-        break
-print(len(sockets), flush=True)
-time.sleep(600)
-PY
-none() { local found; found=$(python3 "$scratch/ports.py" "$1" "$2") || return; [ -z "$found" ] || { echo "$found"; return 1; }; }
+none() { local found; found=$(python3 tests/support/run_ports.py "$1" "$2") || return; [ -z "$found" ] || { echo "$found"; return 1; }; }
 last_step() { tail -n 1 "$1/metrics.jsonl" | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2; }
 
 path=$PATH checked=0
@@ -46,12 +19,12 @@ for mpi in "$(dirname "$(command -v mpirun || echo /none/mpirun)")" "$(place_of 
   await_step "$run" 2 "$run.log"
   check "$name: its ranks open no port" none ranks "$run"
   await "$name: mpirun's ports are reached from this host alone" none open "$run"
-  mapfile -t ports < <(python3 "$scratch/ports.py" list "$run" | cut -d' ' -f1)
-  python3 "$scratch/stranger.py" "${ports[@]}" >"$run.stranger" & stranger=$!
+  mapfile -t ports < <(python3 tests/support/run_ports.py list "$run" | sed -E 's/^[^ ]*:([0-9]+) .*/localhost:\1/')
+  python3 tests/support/stranger.py "${ports[@]}" >"$run.stranger" & stranger=$!
   await "a stranger sends to each of them" test -s "$run.stranger"
   step=$(last_step "$run")
   await_step "$run" $((step + 20)) "$run.log"
-  check "$name: a byte to each of its ${#ports[@]} ports ($(cat "$run.stranger") took it) does not halt training" kill -0 $job
+  check "$name: a byte to each of its ${#ports[@]} ports ($(cut -d' ' -f1 "$run.stranger") took it) does not halt training" kill -0 $job
   kill $stranger
   kill -USR1 $job; wait $job; rc=$?
   check "$name: and the run still ends as it is told (exit $rc)" [ $rc = 75 ]

@@ -4,17 +4,6 @@
 source tests/netns/lib.sh
 command -v ss >/dev/null || { echo "skipped: no ss (iproute2)"; exit 77; }
 printf "node1 slots=1\nnode2 slots=1\n" >hosts
-cat >stranger.py <<'PY'
-import socket, sys, time
-reached = []
-for at in sys.argv[1:]:
-    host, port = at.split(":")
-    try: reached.append((at, socket.create_connection((host, int(port)), timeout=2)))
-    except OSError: continue
-    reached[-1][1].sendall(b"\n")
-print(len(reached), *(at for at, _ in reached), flush=True)
-time.sleep(600)
-PY
 run=$scratch/run
 on node1 "$program" train "$small" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.max_steps=1000000 \
   --set launch.timeout_s=30 --set "launch.mpi_args=[--mca, plm_rsh_agent, $cluster/nsrsh]" --hostfile hosts --out "$run" >"$run.log" 2>&1 & job=$!
@@ -24,7 +13,7 @@ ports_of() { on "$1" ss -ltnpH | grep -oE '(0\.0\.0\.0|\[::\]|\*):[0-9]+ .*' | s
 ports_of node1 >one; ports_of node2 >two
 check "ranks, mpirun and its daemon listen: $(cat one two | tr '\n' ',')" eval 'grep -q mpirun one && grep -q orted two && grep -q chexnet one && grep -q chexnet two'
 mapfile -t ports < <(sed 's/.* /10.99.0.1:/' one; sed 's/.* /10.99.0.2:/' two)
-on node3 python3 stranger.py "${ports[@]}" >reached & stranger=$!
+on node3 python3 "$source_folder/tests/support/stranger.py" "${ports[@]}" >reached & stranger=$!
 for _ in $(seq 600); do [ ! -s reached ] || break; sleep 0.05; done
 check "a host that is none of the run's reaches no port of it ($(cat reached))" grep -qx 0 reached
 step=$(tail -n 1 "$run/metrics.jsonl" | grep -o '"step":[0-9]*' | head -n 1 | cut -d: -f2)

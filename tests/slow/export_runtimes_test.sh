@@ -30,7 +30,7 @@ for run in densenet121:fp32 densenet121:bf16 resnet50:fp32; do
     check "$(basename "$folder") as predict" check_export "$folder" --runtime onnx --runtime onnxruntime --runtime openvino "${predicted[@]}"
   done
 done
-check "Triton's own schema takes config.pbtxt" "$python" - "$folder/config.pbtxt" "$scratch/densenet121-fp32.gray/config.pbtxt" <<'PY'
+check "Triton's own schema takes config.pbtxt" "$python" -c '
 import sys
 from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
@@ -38,8 +38,7 @@ for path, kind in zip(sys.argv[1:], ("TYPE_FP32", "TYPE_UINT8")):
     config = text_format.Parse(open(path).read(), model_config_pb2.ModelConfig())
     assert config.platform == "onnxruntime_onnx" and config.max_batch_size == 32
     assert model_config_pb2.DataType.Name(config.input[0].data_type) == kind
-    assert list(config.output[0].dims) == [14] and config.output[0].label_filename == "labels.txt"
-PY
+    assert list(config.output[0].dims) == [14] and config.output[0].label_filename == "labels.txt"' "$folder/config.pbtxt" "$scratch/densenet121-fp32.gray/config.pbtxt"
 # PYTHONS names interpreters to look for the libraries in (default: python3).
 read -ra pythons <<<"${PYTHONS:-python3}"
 for library in torchvision torchxrayvision; do

@@ -136,9 +136,10 @@ int read_run(const DiagnoseOptions& options) {
   const std::filesystem::path folder = options.what.front();
   const auto path = folder / "metrics.jsonl";
   if (!std::filesystem::exists(path))
-    throw CheckpointError("[diagnose] " + folder.string() +
-                          ": holds no run (no metrics.jsonl). Hint: name a "
-                          "config file, or a folder like runs/NAME");
+    throw CheckpointError(
+        "[diagnose] {}: holds no run (no metrics.jsonl). Hint: name a config "
+        "file, or a folder like runs/NAME",
+        folder.string());
   WaitShares shares;
   double data = 0, allreduce = 0, seconds = 0;
   int64_t images_before = 0, step_before = 0;
@@ -165,8 +166,9 @@ int read_run(const DiagnoseOptions& options) {
   });
   if (seconds <= 0)
     throw CheckpointError(
-        "[diagnose] " + path.string() +
-        " has no train lines. Hint: name a run folder that has trained");
+        "[diagnose] {} has no train lines. Hint: name a run folder that has "
+        "trained",
+        path.string());
   shares.data = data / seconds;
   shares.allreduce = allreduce / seconds;
   print(limit_of(shares),

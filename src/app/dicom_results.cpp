@@ -69,9 +69,9 @@ void check_dicom_result_options(const DicomResultOptions& options) {
   if (!options.wanted()) return;
   if (!fs::exists(converter()))
     throw ConfigError(
-        "[dicom] there is no chexnet-dicom beside this program (" +
-        program_folder() +
-        "). Hint: scripts/setup and scripts/build release make it");
+        "[dicom] there is no chexnet-dicom beside this program ({}). Hint: "
+        "scripts/setup and scripts/build release make it",
+        program_folder());
 }
 
 DicomResults::DicomResults(const DicomResultOptions& options,
@@ -145,9 +145,10 @@ bool DicomResults::say_end(const ChildOutput& ended) const {
   }
   const Json counts = Json::parse(ended.output, nullptr, false);
   if (ended.exit_code != 0 || !counts.is_object())
-    throw CheckpointError("[dicom] chexnet-dicom ended with " +
-                          std::to_string(ended.exit_code) +
-                          ". Hint: its message, if any, is above");
+    throw CheckpointError(
+        "[dicom] chexnet-dicom ended with {}. Hint: its message, if any, is "
+        "above",
+        ended.exit_code);
   const auto line = [&](const char* key, const char* what,
                         const std::string& place) {
     return place.empty()

@@ -78,21 +78,22 @@ void refuse_unreachable_input(const ParentTask& task) {
   constexpr const char* kNotByRanks =
       " cannot be read by ranks that this program starts. Hint: ";
   if (task.reads_stdin && isatty(STDIN_FILENO) == 1)
-    throw ConfigError("[launch] - (stdin) is a terminal, which" +
-                      std::string(kNotByRanks) +
-                      "a pipe, --list FILE, or --ranks 1");
+    throw ConfigError(
+        "[launch] - (stdin) is a terminal, which{}a pipe, --list FILE, or "
+        "--ranks 1",
+        kNotByRanks);
   if (!task.own_descriptor.empty())
-    throw ConfigError("[launch] " + task.own_descriptor + kNotByRanks +
-                      "a file, a pipe into -, or --ranks 1");
+    throw ConfigError("[launch] {}{}a file, a pipe into -, or --ranks 1",
+                      task.own_descriptor, kNotByRanks);
 }
 
 // No restart could ever have as many hosts.
 void refuse_few_hosts(const BatchJob& job, int min_hosts) {
   if (job.nodes >= min_hosts) return;
   throw ConfigError(
-      "[launch] launch.min_hosts=" + std::to_string(min_hosts) +
-      ": the run has " + counted(job.nodes, "host") +
-      ". Hint: at most as many, or more hosts by --hostfile or the batch job");
+      "[launch] launch.min_hosts={}: the run has {}. Hint: at most as many, or "
+      "more hosts by --hostfile or the batch job",
+      min_hosts, counted(job.nodes, "host"));
 }
 
 RanksToStart ranks_to_start(const LaunchConfig& config, const BatchJob& job,

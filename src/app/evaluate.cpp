@@ -118,12 +118,10 @@ void refuse_other_findings(const std::filesystem::path& file,
       "leave data.findings away; eval.findings chooses which are scored";
   for (const auto& name : asked)
     if (!find_finding(card.findings, name))
-      throw ConfigError(place + "does not know '" + name +
-                        "'. Hint: nearest are " +
-                        nearest_names(name, card.findings) + "; " + remedy);
-  throw ConfigError(place + "was trained for " +
-                    listed(card.findings, card.findings.size()) +
-                    ", in this order. Hint: " + remedy);
+      throw ConfigError("{}does not know '{}'. Hint: nearest are {}; {}", place,
+                        name, nearest_names(name, card.findings), remedy);
+  throw ConfigError("{}was trained for {}, in this order. Hint: {}", place,
+                    listed(card.findings, card.findings.size()), remedy);
 }
 
 bool sets_findings(const EvaluateOptions& options) {
@@ -148,9 +146,10 @@ Config config_of(const std::filesystem::path& file, const ModelCard& card,
   const bool has_table =
       !options.manifests.empty() || !config.data.manifest.path.empty();
   if (!has_table || config.data.images.empty())
-    throw ConfigError("[evaluate] " + file.string() +
-                      ": no table or no images are named. Hint: --manifest "
-                      "TABLE --images FOLDER");
+    throw ConfigError(
+        "[evaluate] {}: no table or no images are named. Hint: --manifest "
+        "TABLE --images FOLDER",
+        file.string());
   return config;
 }
 

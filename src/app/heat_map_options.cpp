@@ -121,8 +121,9 @@ void check_heat_map_options(const HeatMapOptions& options,
                             const std::vector<std::string>& known) {
   for (const auto& finding : options.findings)
     if (!find_finding(known, finding))
-      throw ConfigError("[heat maps] the network does not know '" + finding +
-                        "'. Hint: it knows " + listed(known, known.size()));
+      throw ConfigError(
+          "[heat maps] the network does not know '{}'. Hint: it knows {}",
+          finding, listed(known, known.size()));
 }
 
 HeatMapFolder::HeatMapFolder(const HeatMapOptions& options,

@@ -24,10 +24,11 @@ void refuse_empty(const BoxedCases& asked, const BoxOptions& options,
   if (!asked.cases.empty()) return;
   std::string unknown = listed(asked.unknown_findings);
   if (!unknown.empty()) unknown = "; findings it does not know: " + unknown;
-  throw DataError("[boxes] " + options.list +
-                  ": no box is on an image of the " + split.name +
-                  " split and of a finding that the network knows" + unknown +
-                  ". Hint: --split test; names of images as in the table");
+  throw DataError(
+      "[boxes] {}: no box is on an image of the {} split and of a finding that "
+      "the network knows{}. Hint: --split test; names of images as in the "
+      "table",
+      options.list, split.name, unknown);
 }
 
 void say_what_has_no_score(const Localization& found,
@@ -53,13 +54,11 @@ void say_what_has_no_score(const Localization& found,
 // Figures of what is left of them would look like results.
 void refuse_other_scale(const Localization& found, const BoxOptions& options) {
   if (found.cut_boxes == 0 || found.cut_boxes < box_count(found.asked)) return;
-  throw DataError("[boxes] " + options.list +
-                  ": all of its boxes on these images (" +
-                  std::to_string(found.cut_boxes) +
-                  ") reach out of their pictures, so they were drawn on "
-                  "pictures of another "
-                  "size. Hint: --boxes-side, which is 1024 for NIH's "
-                  "list on resized pictures");
+  throw DataError(
+      "[boxes] {}: all of its boxes on these images ({}) reach out of their "
+      "pictures, so they were drawn on pictures of another size. Hint: "
+      "--boxes-side, which is 1024 for NIH's list on resized pictures",
+      options.list, found.cut_boxes);
 }
 
 }  // namespace

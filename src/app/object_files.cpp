@@ -32,21 +32,20 @@ void refuse_ranks_of_others(const std::string& path) {
   const Environment env = process_environment();
   if (!is_s3(path) || started_by_parent(env) || launched_processes(env) < 2)
     return;
-  throw ConfigError("[s3] " + path +
-                    ": ranks that mpirun or srun started do not write one "
-                    "result there. Hint: the same command without mpirun or "
-                    "srun, with --ranks " +
-                    std::to_string(launched_processes(env)));
+  throw ConfigError(
+      "[s3] {}: ranks that mpirun or srun started do not write one result "
+      "there. Hint: the same command without mpirun or srun, with --ranks {}",
+      path, launched_processes(env));
 }
 
 void refuse_several_hosts(const std::string& path, Communicator& comm) {
   if (!is_s3(path) || comm.world().local_size == comm.size()) return;
   if (comm.rank() == 0)
     throw ConfigError(
-        "[s3] " + path +
-        ": ranks on several hosts do not write one result there. Hint: ranks "
-        "on one host (--ranks, without launch.hostfile), or a folder that all "
-        "hosts share");
+        "[s3] {}: ranks on several hosts do not write one result there. Hint: "
+        "ranks on one host (--ranks, without launch.hostfile), or a folder "
+        "that all hosts share",
+        path);
   comm.barrier();  // rank 0 ends all
 }
 
@@ -71,8 +70,7 @@ fs::path ObjectFiles::stand_in(const std::string& path) {
   fs::path name = fs::path(path.substr(5)).relative_path().lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
   if (name.empty() || *name.begin() == "..")
-    throw ConfigError("[s3] " + path +
-                      " names no object. Hint: s3://bucket/key");
+    throw ConfigError("[s3] {} names no object. Hint: s3://bucket/key", path);
   fs::create_directories((folder_ / name).parent_path());
   return folder_ / name;
 }
@@ -90,9 +88,10 @@ std::string ObjectFiles::output_file(const std::string& path,
   const fs::path local = stand_in(path);
   if (is_owner_) {
     const auto refuse = [&](const std::string& what) {
-      throw ConfigError("[output] " + path + " is there, and " + what +
-                        ": it is not replaced. Hint: give the output another "
-                        "name, or remove that object");
+      throw ConfigError(
+          "[output] {} is there, and {}: it is not replaced. Hint: give the "
+          "output another name, or remove that object",
+          path, what);
     };
     if (stores_.objects().exists(path)) {
       if (head.empty()) refuse("is not known to be an output of this command");
@@ -111,10 +110,10 @@ std::string ObjectFiles::output_file(const std::string& path,
 std::string ObjectFiles::model(const std::string& path) {
   if (!is_s3(path)) return path;
   if (!path.ends_with(".safetensors"))
-    throw ConfigError("[s3] " + path +
-                      ": runs and checkpoints are read from a file system. "
-                      "Hint: a model's .safetensors file may be there; else "
-                      "copy the run here first");
+    throw ConfigError(
+        "[s3] {}: runs and checkpoints are read from a file system. Hint: a "
+        "model's .safetensors file may be there; else copy the run here first",
+        path);
   const fs::path local = stand_in(path);
   if (!is_owner_) return local.string();
   log_info("fetching " + path);
@@ -135,8 +134,8 @@ int ObjectFiles::finish(int code) {
     } catch (const std::exception& e) {
       const fs::path name = fs::relative(output.from, own_folder_->path());
       throw CheckpointError(
-          "[s3] " + output.to + ": not stored there; the result is kept in " +
-          (own_folder_->keep() / name).string() + ". The reason: " + e.what());
+          "[s3] {}: not stored there; the result is kept in {}. The reason: {}",
+          output.to, (own_folder_->keep() / name).string(), e.what());
     }
   }
   return code;

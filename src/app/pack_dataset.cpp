@@ -57,17 +57,18 @@ void refuse_inside_images(const std::string& out, const DataConfig& data) {
   for (const auto& images : data.images)
     if (!is_s3(images) && std::filesystem::is_directory(images, error) &&
         is_inside(out, images))
-      throw ConfigError("[pack] " + out + " would be in " + images +
-                        ", which data.images names, so that the next command "
-                        "finds each image twice. Hint: --out beside that "
-                        "folder");
+      throw ConfigError(
+          "[pack] {} would be in {}, which data.images names, so that the next "
+          "command finds each image twice. Hint: --out beside that folder",
+          out, images);
 }
 
 void refuse_object_store(const std::string& shards) {
   if (is_s3(shards))
-    throw ConfigError("[pack] " + shards +
-                      ": shards are several files, and only a pack is written "
-                      "there. Hint: --out FOLDER, and copy that");
+    throw ConfigError(
+        "[pack] {}: shards are several files, and only a pack is written "
+        "there. Hint: --out FOLDER, and copy that",
+        shards);
 }
 
 PackJob job_of(const PackDatasetOptions& options, const Config& config,
@@ -87,8 +88,8 @@ PackJob job_of(const PackDatasetOptions& options, const Config& config,
                                dataset.images->wanted_readers());
   job.rows = rows_of(options.split, dataset.splits);
   if (job.rows.empty())
-    throw DataError("[pack] the " + options.split +
-                    " split has no images. Hint: --split all");
+    throw DataError("[pack] the {} split has no images. Hint: --split all",
+                    options.split);
   return job;
 }
 

@@ -65,8 +65,8 @@ std::string shared_memory_remark(const SelfLaunch& launch) {
   const auto check =
       shared_memory_check(launch.layout.ranks / launch.layout.hosts);
   if (!check || check->level != Level::kFail) return "";
-  return "; " + check->name + " has " + check->text +
-         ". Hint: " + check->advice;
+  return formatted("; {} has {}. Hint: {}", check->name, check->text,
+                   check->advice);
 }
 
 // The launcher ended and no rank could say why.

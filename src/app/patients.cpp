@@ -39,11 +39,11 @@ PatientIds ids_of_run(const PatientsOptions& options,
   const auto ids = ids_of(rows, config.privacy);
   if (!ids)
     throw ConfigError(
-        "[patients] " + options.run +
-        ": its split.csv calls patients by pseudonyms, and their key is not at "
-        "hand: absent, or another one (" +
-        (config.privacy.key.empty() ? "this user's own" : config.privacy.key) +
-        "). Hint: --key names its file (privacy.key of the run)");
+        "[patients] {}: its split.csv calls patients by pseudonyms, and their "
+        "key is not at hand: absent, or another one ({}). Hint: --key names "
+        "its file (privacy.key of the run)",
+        options.run,
+        config.privacy.key.empty() ? "this user's own" : config.privacy.key);
   return *ids;
 }
 

@@ -22,10 +22,11 @@ void refuse_another_model(const Config& own, const Config& asked) {
     const ConfigOption& option = *find_option(key);
     const std::string is = option_text(option, own);
     if (option_text(option, asked) != is)
-      throw ConfigError("[predict] --set " + std::string(key) +
-                        ": the model was trained with " + is +
-                        ", and with anything else its scores would not be its "
-                        "own. Hint: leave this --set away");
+      throw ConfigError(
+          "[predict] --set {}: the model was trained with {}, and with "
+          "anything else its scores would not be its own. Hint: leave this "
+          "--set away",
+          key, is);
   }
 }
 

@@ -67,18 +67,19 @@ void check_config_of(const fs::path& run) {
   check_holds_run(run);
   const fs::path file = run / "config.yaml";
   if (!load_config({file}, {}).data.manifest.path.empty()) return;
-  throw ConfigError("[config] " + file.string() +
-                    ":1: names no table (data.manifest.path), as that of "
-                    "each run does. Hint: the file is damaged; copy it again "
-                    "from where the run was made");
+  throw ConfigError(
+      "[config] {}:1: names no table (data.manifest.path), as that of each run "
+      "does. Hint: the file is damaged; copy it again from where the run was "
+      "made",
+      file.string());
 }
 
 // The runs that the page is of. Each form of the page needs another part of
 // config.yaml, and a folder that one of them refuses is refused by all.
 std::vector<fs::path> checked_runs(const ReportArguments& options) {
   if (!options.compare && options.runs.size() > 1)
-    throw ConfigError("[report] " + std::to_string(options.runs.size()) +
-                      " runs. Hint: one, or --compare");
+    throw ConfigError("[report] {} runs. Hint: one, or --compare",
+                      options.runs.size());
   std::vector<fs::path> runs(options.runs.begin(), options.runs.end());
   if (options.compare) runs = runs_below(options.runs);
   for (const auto& run : runs) check_config_of(run);

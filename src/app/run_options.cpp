@@ -26,10 +26,9 @@ void check_run(const Config& config) {
   const int smallest = smallest_input(network_spec(config.model.arch));
   if (config.data.crop < smallest)
     throw ConfigError(
-        "[config] data.crop: " + std::to_string(config.data.crop) +
-        " pixels are too few for " + choice_name(config.model.arch) +
-        ", whose pools leave nothing of them. Hint: at least " +
-        std::to_string(smallest));
+        "[config] data.crop: {} pixels are too few for {}, whose pools leave "
+        "nothing of them. Hint: at least {}",
+        config.data.crop, choice_name(config.model.arch), smallest);
 }
 
 void refuse_to_replace(const std::string& output,
@@ -44,10 +43,10 @@ void refuse_to_replace(const std::string& output,
   const auto target = place(output);
   for (const auto& input : inputs)
     if (!input.empty() && !target.empty() && place(input) == target)
-      throw ConfigError("[output] " + output +
-                        " is read by this command and would be replaced, or "
-                        "written twice. "
-                        "Hint: give the output another name");
+      throw ConfigError(
+          "[output] {} is read by this command and would be replaced, or "
+          "written twice. Hint: give the output another name",
+          output);
 }
 
 void prepare_own_output(const std::string& path, const std::string& head) {
@@ -57,9 +56,10 @@ void prepare_own_output(const std::string& path, const std::string& head) {
   std::error_code error;
   if (path.empty() || !fs::is_regular_file(path, error)) return;
   const auto refuse = [&](const std::string& what) {
-    throw ConfigError("[output] " + path + " is there, and " + what +
-                      ": it is not replaced. Hint: give the output another "
-                      "name, or remove that file");
+    throw ConfigError(
+        "[output] {} is there, and {}: it is not replaced. Hint: give the "
+        "output another name, or remove that file",
+        path, what);
   };
   const fs::path target = fs::weakly_canonical(path);
   const std::string name = target.filename().string();
@@ -79,18 +79,19 @@ void check_output(const std::string& path) {
   const std::string folder = parent.empty() ? "." : parent.string();
   const auto fail = [&](const std::string& place, int error) {
     throw CheckpointError(
-        "[files] " + place + ": " + std::strerror(error) +
-        ". Hint: name a file in a folder that is there and writable");
+        "[files] {}: {}. Hint: name a file in a folder that is there and "
+        "writable",
+        place, std::strerror(error));
   };
   if (std::filesystem::is_directory(path)) fail(path, EISDIR);
   // /dev/stdout and >(command) are meant so.
   std::error_code ignored;
   if (std::filesystem::is_other(path, ignored) && !path.starts_with("/dev/") &&
       !path.starts_with("/proc/"))
-    throw CheckpointError("[files] " + path +
-                          ": a pipe or device, in whose place a file would "
-                          "stand. Hint: /dev/stdout or >(command), or the name "
-                          "of a file");
+    throw CheckpointError(
+        "[files] {}: a pipe or device, in whose place a file would stand. "
+        "Hint: /dev/stdout or >(command), or the name of a file",
+        path);
   if (access(folder.c_str(), F_OK) != 0) fail(path + ": " + folder, errno);
   if (!std::filesystem::is_directory(folder))
     fail(path + ": " + folder, ENOTDIR);

@@ -37,9 +37,10 @@ void check_overlap(const TrainingOverlap& overlap, const ScoredData& data,
     log_warning(what);
     return;
   }
-  throw DataError(what +
-                  ". Hint: the lists, table and data.split_seed of the run, or "
-                  "data.allow_patient_leak=true");
+  throw DataError(
+      "{}. Hint: the lists, table and data.split_seed of the run, or "
+      "data.allow_patient_leak=true",
+      what);
 }
 
 void check_known_split(const ScoredData& data, const ModelCard& card,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {
@@ -67,12 +68,12 @@ std::string spelling_hint(const CLI::App& app) {
   const CLI::App& command = innermost_command(app);
   const std::string instead = written_for(word, command);
   if (!instead.empty())
-    return "'" + word + "' is gone. Hint: now " + instead + "\n";
+    return formatted("'{}' is gone. Hint: now {}\n", word, instead);
   const auto known =
       word.starts_with('-') ? option_names(command) : command_names(command);
   if (known.empty()) return "";
-  return "'" + word + "' is not known. Hint: nearest are " +
-         nearest_names(word, known) + "\n";
+  return formatted("'{}' is not known. Hint: nearest are {}\n", word,
+                   nearest_names(word, known));
 }
 
 }  // namespace chexnet

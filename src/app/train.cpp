@@ -34,10 +34,10 @@ Resume resume_of(const std::string& text) {
   if (text.empty()) return Resume::kNo;
   if (text == "auto") return Resume::kAuto;
   if (text == "yes") return Resume::kYes;
-  throw ConfigError("[train] --resume " + text +
-                    " is not known. Hint: --resume yes, or --resume auto "
-                    "(starts afresh where "
-                    "there is no checkpoint)");
+  throw ConfigError(
+      "[train] --resume {} is not known. Hint: --resume yes, or --resume auto "
+      "(starts afresh where there is no checkpoint)",
+      text);
 }
 
 [[noreturn]] void refuse_nothing() {

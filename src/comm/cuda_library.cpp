@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/plugin.hpp"
 
 namespace chexnet {
@@ -15,16 +16,17 @@ namespace {
 std::string missing_libraries_hint() {
   const auto& build = CudaLibrary::build();
   if (std::getenv("CHEXNET_TORCH") != nullptr)  // a bundle's `run` sets it
-    return "what a GPU run loads comes with a Python's torch for CUDA " +
-           std::to_string(build.cuda_major) +
-           ": run --torch …/site-packages/torch" + kOrOnCpu;
+    return formatted(
+        "what a GPU run loads comes with a Python's torch for CUDA {}: run "
+        "--torch …/site-packages/torch{}",
+        build.cuda_major, kOrOnCpu);
   const auto sources =
       std::filesystem::path(program_folder()) / "../../scripts/setup";
-  return "a set-up on a machine without a GPU leaves out what a GPU run loads: "
-         "scripts/setup --gpu --cuda " +
-         build.variant +
-         (std::filesystem::exists(sources) ? "" : " where it was built") +
-         kOrOnCpu;
+  return formatted(
+      "a set-up on a machine without a GPU leaves out what a GPU run loads: "
+      "scripts/setup --gpu --cuda {}{}{}",
+      build.variant,
+      std::filesystem::exists(sources) ? "" : " where it was built", kOrOnCpu);
 }
 
 // The library, or why it cannot be opened. It asks the driver for nothing yet.

@@ -9,6 +9,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parsed_number.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "overloaded.hpp"
 
 namespace chexnet {
@@ -137,15 +138,16 @@ class Assignment {
  private:
   [[noreturn]] void wrong(const std::string& given) const {
     config_error(value_.place,
-                 "'" + option_.key + "' wants " + option_type(option_) +
-                     ", not '" + given + "'",
+                 formatted("'{}' wants {}, not '{}'", option_.key,
+                           option_type(option_), given),
                  option_.help);
   }
 
   [[noreturn]] void unknown(const std::string& given,
                             const std::string& hint) const {
     config_error(value_.place,
-                 "'" + option_.key + "' = '" + given + "' is not known", hint);
+                 formatted("'{}' = '{}' is not known", option_.key, given),
+                 hint);
   }
 
   std::string scalar() const {
@@ -175,7 +177,8 @@ class Assignment {
     if (hint.empty())
       hint = limits ? range_text(*limits) + "; " + option_.help : option_.help;
     config_error(value_.place,
-                 "'" + option_.key + "' = " + given + " is out of range", hint);
+                 formatted("'{}' = {} is out of range", option_.key, given),
+                 hint);
   }
 
   // One of the choices where there are some; a path with its variables
@@ -187,7 +190,7 @@ class Assignment {
     if (option_.key == "data.s3.endpoint") {
       const std::string problem = endpoint_problem(item);
       if (!problem.empty())
-        throw ConfigError("[config] " + value_.place + ": " + problem);
+        throw ConfigError("[config] {}: {}", value_.place, problem);
     }
     if (!option_.is_path) return item;
     try {
@@ -196,8 +199,8 @@ class Assignment {
       if (!problem.empty()) throw ConfigError(problem);
       return path;
     } catch (const ConfigError& e) {
-      throw ConfigError("[config] " + value_.place + ": '" + option_.key +
-                        "': " + e.what());
+      throw ConfigError("[config] {}: '{}': {}", value_.place, option_.key,
+                        e.what());
     }
   }
 
@@ -210,7 +213,7 @@ class Assignment {
 
 void config_error(const std::string& place, const std::string& what,
                   const std::string& hint) {
-  throw ConfigError("[config] " + place + ": " + what + ". Hint: " + hint);
+  throw ConfigError("[config] {}: {}. Hint: {}", place, what, hint);
 }
 
 void assign(Config& config, const ConfigOption& option,

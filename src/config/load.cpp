@@ -27,8 +27,7 @@ void assign_all(Config& config, const std::map<std::string, YamlValue>& values,
   for (const auto& [key, value] : values) {
     const ConfigOption* option = find_option(key);
     if (option == nullptr)
-      throw ConfigError("[config] " + value.place + ": " +
-                        unknown_key_text(key));
+      throw ConfigError("[config] {}: {}", value.place, unknown_key_text(key));
     assign(config, *option, value);
     if (option->is_path && variables != nullptr)
       for (const auto& item : value.items) note_variables(item, *variables);

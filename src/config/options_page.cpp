@@ -27,9 +27,8 @@ std::vector<ConfigOption> options_with(const std::string& prefix) {
         (option.tier != Tier::kHidden || option.key == prefix))
       found.push_back(option);
   if (found.empty())
-    throw ConfigError("[config] no key starts with '" + prefix +
-                      "'. Hint: nearest are " +
-                      nearest_names(prefix, option_keys()));
+    throw ConfigError("[config] no key starts with '{}'. Hint: nearest are {}",
+                      prefix, nearest_names(prefix, option_keys()));
   return found;
 }
 

@@ -8,6 +8,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kMaxDepth = 32;
 
 [[noreturn]] void fail(const std::string& place, const std::string& what,
                        const std::string& hint) {
-  throw ConfigError("[config] " + place + ": " + what + ". Hint: " + hint);
+  throw ConfigError("[config] {}: {}. Hint: {}", place, what, hint);
 }
 
 // Refuses aliases and depth while parsing: yaml-cpp would otherwise build a
@@ -123,8 +124,8 @@ std::map<std::string, YamlValue> read_strict_yaml(const std::string& file,
       fail(file + ":1", "not a table of keys", "see configs/quickstart.yaml");
     flatten(file, root, "", values);
   } catch (const YAML::Exception& e) {
-    fail(file + ":" + std::to_string(e.mark.line + 1),
-         "not valid YAML: " + e.msg, "check indentation and quotes there");
+    fail(formatted("{}:{}", file, e.mark.line + 1), "not valid YAML: " + e.msg,
+         "check indentation and quotes there");
   }
   return values;
 }

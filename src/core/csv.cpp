@@ -42,10 +42,11 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
       const int opened = line_;
       for (;;) {
         if (rest_.empty())
-          throw DataError("[table] " + name_ + ":" + std::to_string(opened) +
-                          ": a cell begins with a quote that is not closed, so "
-                          "all behind it would belong to that cell. Hint: "
-                          "close or remove the quote");
+          throw DataError(
+              "[table] {}:{}: a cell begins with a quote that is not closed, "
+              "so all behind it would belong to that cell. Hint: close or "
+              "remove the quote",
+              name_, opened);
         const char c = rest_.front();
         rest_.remove_prefix(1);
         if (c == '\n') ++line_;

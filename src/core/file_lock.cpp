@@ -34,9 +34,10 @@ std::optional<FileLock> FileLock::try_take(const std::filesystem::path& path) {
   for (;;) {
     const int fd = open_lock_file(path);
     if (fd < 0)
-      throw CheckpointError("[files] " + path.string() +
-                            ": cannot be locked: " + std::strerror(errno) +
-                            ". Hint: check the folder and its permissions");
+      throw CheckpointError(
+          "[files] {}: cannot be locked: {}. Hint: check the folder and its "
+          "permissions",
+          path.string(), std::strerror(errno));
     const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (!locked && errno == EWOULDBLOCK) {
       ::close(fd);

@@ -30,9 +30,8 @@ fs::path folder_of(const fs::path& path) {
 
 void write_failed(const fs::path& path, const char* what, int error,
                   const std::string& chosen_by) {
-  throw CheckpointError("[files] " + path.string() + ": " + what + ": " +
-                        std::strerror(error) +
-                        ". Hint: " + write_hint(error, chosen_by));
+  throw CheckpointError("[files] {}: {}: {}. Hint: {}", path.string(), what,
+                        std::strerror(error), write_hint(error, chosen_by));
 }
 
 // Pipes and devices that a person gives on purpose: /dev/stdin, <(command),
@@ -80,9 +79,10 @@ class Readable {
   }
   [[noreturn]] void refuse(const fs::path& path) {
     close();
-    throw AbsentError("[files] " + path.string() +
-                      ": is no regular file. Hint: a pipe is given as "
-                      "/dev/stdin or <(command)");
+    throw AbsentError(
+        "[files] {}: is no regular file. Hint: a pipe is given as /dev/stdin "
+        "or <(command)",
+        path.string());
   }
 
   int fd_ = -1;
@@ -110,18 +110,19 @@ std::string read_gzip(const fs::path& path) {
     gzerror(file.get(), &state);
     if (count < 0 || (count == 0 && state != Z_OK))
       throw DataError(
-          "[files] " + path.string() +
-          ": damaged gzip data, or cut off. Hint: download it again");
+          "[files] {}: damaged gzip data, or cut off. Hint: download it again",
+          path.string());
     if (count == 0) return text;
     if (text.size() > kAnyExpansion && text.size() / kMostExpansion > packed)
-      throw DataError("[files] " + path.string() + ": unpacks to more than " +
-                      std::to_string(kMostExpansion) +
-                      " times its size. Hint: is this a table of images and "
-                      "labels? Unpacked, it is read whatever it holds");
+      throw DataError(
+          "[files] {}: unpacks to more than {} times its size. Hint: is this a "
+          "table of images and labels? Unpacked, it is read whatever it holds",
+          path.string(), kMostExpansion);
     if (text.size() + static_cast<size_t>(count) > kLargestTable)
-      throw DataError("[files] " + path.string() + ": unpacks to more than " +
-                      std::to_string(kLargestTable >> 30) +
-                      " GiB. Hint: is this a table of images and labels?");
+      throw DataError(
+          "[files] {}: unpacks to more than {} GiB. Hint: is this a table of "
+          "images and labels?",
+          path.string(), kLargestTable >> 30);
     text.append(buffer.data(), static_cast<size_t>(count));
   }
 }
@@ -221,10 +222,10 @@ void make_private_folder(const fs::path& path) {
   if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() ||
       (info.st_mode & 077) != 0)
     throw CheckpointError(
-        "[files] " + path.string() +
-        ": is not a folder of this user alone, so its contents cannot be "
-        "trusted. "
-        "Hint: remove it, chmod 700, or choose another place");
+        "[files] {}: is not a folder of this user alone, so its contents "
+        "cannot be trusted. Hint: remove it, chmod 700, or choose another "
+        "place",
+        path.string());
 }
 
 AppendName::AppendName(const fs::path& path)
@@ -241,8 +242,9 @@ AppendName::AppendName(const fs::path& path)
   if (error != 0 && error != ENXIO)
     write_failed(path, "cannot be opened", error);
   throw CheckpointError(
-      "[files] " + path.string() +
-      ": is no regular file. Hint: remove it; was it put there by others?");
+      "[files] {}: is no regular file. Hint: remove it; was it put there by "
+      "others?",
+      path.string());
 }
 
 AppendName::~AppendName() { ::close(fd_); }

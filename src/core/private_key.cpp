@@ -21,8 +21,8 @@ namespace {
 
 [[noreturn]] void refuse(const KeyUse& use, const fs::path& path,
                          const std::string& what, const std::string& hint) {
-  throw CheckpointError("[" + use.origin + "] " + path.string() + ": " + what +
-                        ". Hint: " + hint);
+  throw CheckpointError("[{}] {}: {}. Hint: {}", use.origin, path.string(),
+                        what, hint);
 }
 
 // A key that somebody else makes at the same time wins.
@@ -65,9 +65,9 @@ std::string read_key(const fs::path& path, const KeyUse& use) {
         "chmod 600 if it is yours, else choose another " + use.option);
   if (size < 16)
     throw DataError(
-        "[" + use.origin + "] " + path.string() + " holds only " +
-        std::to_string(size) +
-        " bytes. Hint: a key has at least 16, e.g. head -c 32 /dev/urandom");
+        "[{}] {} holds only {} bytes. Hint: a key has at least 16, e.g. head "
+        "-c 32 /dev/urandom",
+        use.origin, path.string(), size);
   return {reinterpret_cast<const char*>(bytes.data()),
           static_cast<size_t>(size)};
 }

@@ -25,8 +25,8 @@ constexpr const char* kNewFolder =
 
 [[noreturn]] void refuse(const std::string& origin, const fs::path& folder,
                          const std::string& what, const std::string& remedy) {
-  throw CheckpointError("[" + origin + "] " + printable(folder.string()) +
-                        ": " + what + ". Hint: " + remedy);
+  throw CheckpointError("[{}] {}: {}. Hint: {}", origin,
+                        printable(folder.string()), what, remedy);
 }
 
 // All but the mark.

@@ -13,6 +13,7 @@
 #include "chexnet/core/file_start.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/core/whole_number.hpp"
 
 namespace chexnet {
@@ -39,18 +40,17 @@ constexpr JsonLimits kHeaderLimits{.depth = 8, .values = 200'000};
 [[noreturn]] void refuse_file(const std::string& origin,
                               const std::string& what) {
   throw CheckpointError(
-      "[safetensors] " + origin + ": " + what +
-      ". Hint: the file is damaged or of another format (a .pth file is "
-      "converted by scripts/reference/convert_weights.py)");
+      "[safetensors] {}: {}. Hint: the file is damaged or of another format (a "
+      ".pth file is converted by scripts/reference/convert_weights.py)",
+      origin, what);
 }
 
 void check_lengths(const std::string& origin, uint64_t header, uint64_t file) {
   if (file > kMaxFile)
-    refuse_file(origin, "has " + std::to_string(file) +
-                            " bytes, more than any network here");
-  if (header > kMaxHeader || header > file - 8)
     refuse_file(origin,
-                "header length " + std::to_string(header) + " is impossible");
+                formatted("has {} bytes, more than any network here", file));
+  if (header > kMaxHeader || header > file - 8)
+    refuse_file(origin, formatted("header length {} is impossible", header));
 }
 
 // Descriptions are JSON in a text, which others parse.
@@ -58,7 +58,7 @@ void check_nesting(const std::string& origin, const Metadata& metadata) {
   for (const auto& [name, value] : metadata) {
     const auto problem = json_problem(value, {.depth = 32, .values = SIZE_MAX});
     if (!problem.empty())
-      refuse_file(origin, "metadata '" + name + "': " + problem);
+      refuse_file(origin, formatted("metadata '{}': {}", name, problem));
   }
 }
 
@@ -154,7 +154,7 @@ void SafetensorsFile::parse() {
       const auto* known = std::ranges::find_if(
           kTypeNames, [&](const auto& pair) { return dtype == pair.second; });
       if (known == std::end(kTypeNames))
-        refuse("tensor " + name + " has unknown type " + dtype);
+        refuse(formatted("tensor {} has unknown type {}", name, dtype));
       std::vector<int64_t> shape;
       for (const auto& extent : entry.at("shape"))
         shape.push_back(whole_number<int64_t>(extent));
@@ -185,13 +185,12 @@ void SafetensorsFile::parse() {
   uint64_t at = 0;
   for (const auto& [begin, end] : ranges) {
     if (begin != at)
-      refuse("tensor data has a hole or an overlap at byte " +
-             std::to_string(at));
+      refuse(formatted("tensor data has a hole or an overlap at byte {}", at));
     at = end;
   }
   if (at != data.size())
-    refuse("file has " + std::to_string(data.size()) +
-           " data bytes, its tensors " + std::to_string(at));
+    refuse(
+        formatted("file has {} data bytes, its tensors {}", data.size(), at));
   for (size_t i = 0; i < arrays_.size(); ++i) index_[arrays_[i].name] = i;
 }
 

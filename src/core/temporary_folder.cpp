@@ -71,8 +71,8 @@ TemporaryFolder::TemporaryFolder(const std::string& origin,
     std::string path =
         (place / (name + "-" + std::string(kRandom, 'X'))).string();
     if (error || mkdtemp(path.data()) == nullptr)
-      throw CheckpointError("[" + origin + "] " + path +
-                            ": cannot be made. Hint: TMPDIR names a folder");
+      throw CheckpointError(
+          "[{}] {}: cannot be made. Hint: TMPDIR names a folder", origin, path);
     path_ = path;
   } while (!lock_own(path_, lock_));
 }

@@ -10,6 +10,22 @@
 
 namespace chexnet {
 
+std::string filled_in(std::string_view format,
+                      std::initializer_list<FormatPart> parts) {
+  std::string text;
+  const FormatPart* part = parts.begin();
+  for (size_t i = 0; i < format.size(); ++i) {
+    const bool is_brace = format[i] == '{' || format[i] == '}';
+    if (is_brace) ++i;  // each comes with another
+    if (!is_brace || format[i] == format[i - 1])
+      text += format[i];
+    else
+      text += (part++)->text;
+  }
+  assert(part == parts.end());
+  return text;
+}
+
 std::string fixed(double value, int digits) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.*f", digits, value);

@@ -7,6 +7,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 
@@ -42,9 +43,9 @@ bool may_pass(int error) {
 
 void throw_unreadable(const std::string& origin, const std::string& path,
                       int error) {
-  const std::string text = "[" + origin + "] " + path +
-                           ": cannot be read: " + std::strerror(error) +
-                           ". Hint: ";
+  const std::string text =
+      formatted("[{}] {}: cannot be read: {}. Hint: ", origin, path,
+                std::strerror(error));
   if (error == EMFILE || error == ENFILE)
     throw OutageError(text + "too many open files: raise ulimit -n");
   if (may_pass(error))

@@ -42,9 +42,9 @@ fs::path make_user_cache_folder(const std::string& name) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    throw CheckpointError("[files] " + folder.string() + ": " +
-                          error.message() +
-                          ". Hint: XDG_CACHE_HOME may name another place");
+    throw CheckpointError(
+        "[files] {}: {}. Hint: XDG_CACHE_HOME may name another place",
+        folder.string(), error.message());
   return folder;
 }
 

@@ -11,6 +11,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/table_text.hpp"
 
 namespace chexnet {
@@ -20,7 +21,7 @@ constexpr size_t kFields = 6;
 
 [[noreturn]] void fail(const std::string& path, int line,
                        const std::string& what, const std::string& hint) {
-  throw DataError("[boxes] " + path + ":" + std::to_string(line) + ": " +
+  throw DataError("[boxes] {}:{}: {}", path, line,
                   printable(what + ". Hint: " + hint));
 }
 
@@ -48,7 +49,7 @@ std::vector<FindingBox> read_boxes(const std::string& path,
   while (csv.next(fields)) {
     if (fields.size() < kFields)
       fail(path, csv.line(),
-           "the row has " + std::to_string(fields.size()) + " fields, not 6",
+           formatted("the row has {} fields, not 6", fields.size()),
            "the row is damaged or cut off");
     std::array<double, 4> numbers{};
     for (size_t i = 0; i < numbers.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/parsed_number.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "labels.hpp"
 #include "table_rows.hpp"
@@ -18,11 +19,11 @@ float parse_label(std::string_view cell, const Table& table,
   if (cell.empty()) return kUnlabeled;
   const auto value = parsed_number<float>(cell);
   if (!value || (*value != 0 && *value != 1 && *value != kUncertain))
-    table.fail("label '" + std::string(cell) + "' of " + finding +
-                   " is not 1, 0, -1 or blank",
-               "write 1 for present, 0 for absent, -1 for uncertain; "
-               "data.manifest.columns.findings names the columns that are "
-               "findings");
+    table.fail(
+        formatted("label '{}' of {} is not 1, 0, -1 or blank", cell, finding),
+        "write 1 for present, 0 for absent, -1 for uncertain; "
+        "data.manifest.columns.findings names the columns that are "
+        "findings");
   return *value;
 }
 
@@ -127,9 +128,8 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
   while (csv.next(fields)) {
     table.line = csv.line();
     if (fields.size() != layout.header.size())
-      table.fail("row has " + std::to_string(fields.size()) +
-                     " fields, the header " +
-                     std::to_string(layout.header.size()),
+      table.fail(formatted("row has {} fields, the header {}", fields.size(),
+                           layout.header.size()),
                  "the row is damaged or cut off");
     const auto name = trimmed(fields[layout.image]);
     std::string of_patient(name);

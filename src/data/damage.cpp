@@ -87,9 +87,9 @@ DamageByRank accept_damage(const DamagePolicy& policy,
     damage.push_back(lines_of(text));
   const uint64_t damaged = count(damage);
   if (damaged > policy.allowed(images))
-    throw DataError("[" + origin + "] " + policy.text(damaged, images) + more +
-                    ". Hint: " + hint_for(damage, policy) + ":" +
-                    first_lines(damage));
+    throw DataError("[{}] {}{}. Hint: {}:{}", origin,
+                    policy.text(damaged, images), more,
+                    hint_for(damage, policy), first_lines(damage));
   return damage;
 }
 

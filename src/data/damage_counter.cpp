@@ -30,13 +30,13 @@ void DamageCounter::add(const Count& damaged, uint64_t position) {
 
   const char* look = ". Hint: chexnet-train inspect lists damaged images; ";
   if (damaged.all() >= static_cast<double>(batch_))
-    throw DataError("[images] all " + std::to_string(batch_) +
-                    " images of a step are damaged" + look + policy_.hint());
+    throw DataError("[images] all {} images of a step are damaged{}{}", batch_,
+                    look, policy_.hint());
   const auto most =
       static_cast<uint64_t>(std::max(so_far_.this_epoch, so_far_.next_epoch));
   if (most > policy_.allowed(images_))
-    throw DataError("[images] epoch " + std::to_string(epoch + 1) + ": " +
-                    policy_.text(most, images_) + look + policy_.hint());
+    throw DataError("[images] epoch {}: {}{}{}", epoch + 1,
+                    policy_.text(most, images_), look, policy_.hint());
 }
 
 }  // namespace chexnet

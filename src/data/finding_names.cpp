@@ -29,8 +29,7 @@ FindingNames::FindingNames(const std::string& path, const S3Config& s3) {
   CsvReader csv(text, path, separator_of(text));
   std::vector<std::string_view> fields;
   const auto fail = [&](const std::string& what) {
-    throw DataError("[manifest] " + path + ":" + std::to_string(csv.line()) +
-                    ": " +
+    throw DataError("[manifest] {}:{}: {}", path, csv.line(),
                     printable(what + ". Hint: a line is a name of the table "
                                      "and a finding, as in 'Pleural "
                                      "Effusion,Effusion', below the header "

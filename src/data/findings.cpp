@@ -79,8 +79,7 @@ std::string listed(const std::vector<std::string>& names, size_t shown) {
 void refuse_doubled(const std::vector<std::string>& names,
                     const std::string& key) {
   if (const auto doubled = doubled_finding(names); !doubled.empty())
-    throw ConfigError("[config] " + key + ": " + doubled +
-                      ". Hint: remove one");
+    throw ConfigError("[config] {}: {}. Hint: remove one", key, doubled);
 }
 
 }  // namespace chexnet

@@ -65,18 +65,19 @@ std::vector<const FoundImage*> choose(
     const auto fitting =
         rows_for(image, containers[image.location.container], names);
     if (fitting.size() > 1)
-      throw DataError("[images] " + where(image, containers) +
-                      " is the place of two images of the table, those of " +
-                      manifest.place(fitting[0]) + " and " +
-                      manifest.place(fitting[1]) +
-                      ". Hint: name both in the table with their folders");
+      throw DataError(
+          "[images] {} is the place of two images of the table, those of {} "
+          "and {}. Hint: name both in the table with their folders",
+          where(image, containers), manifest.place(fitting[0]),
+          manifest.place(fitting[1]));
     for (const auto row : fitting) {
       const FoundImage*& place = chosen[row];
       if (place != nullptr && !is_same_location(*place, image, containers))
-        throw DataError("[images] " + printable(manifest.images[row]) +
-                        " is in two places: " + where(*place, containers) +
-                        " and " + where(image, containers) +
-                        ". Hint: name only one of them in data.images");
+        throw DataError(
+            "[images] {} is in two places: {} and {}. Hint: name only one of "
+            "them in data.images",
+            printable(manifest.images[row]), where(*place, containers),
+            where(image, containers));
       if (place == nullptr) place = &image;
     }
   }
@@ -106,15 +107,12 @@ ImageIndex ImageIndex::scan(const Manifest& manifest,
   const auto folders =
       std::ranges::count(manifest.images[missing.front()], '/');
   throw AbsentError(
-      "[images] " + std::to_string(missing.size()) + " of " +
-      std::to_string(rows.size()) + " images are missing below " +
-      joined(sources) + ", e.g. those of " + examples +
-      ". Hint: unpack all archives, check data.images, or leave out what is "
-      "not there with data.missing=skip. A path must end with the whole name "
-      "in the table (the first has " +
-      std::to_string(folders) +
-      " folders); a name stored without its folders counts only where no other "
-      "image has the same");
+      "[images] {} of {} images are missing below {}, e.g. those of {}. Hint: "
+      "unpack all archives, check data.images, or leave out what is not there "
+      "with data.missing=skip. A path must end with the whole name in the "
+      "table (the first has {} folders); a name stored without its folders "
+      "counts only where no other image has the same",
+      missing.size(), rows.size(), joined(sources), examples, folders);
 }
 
 ImageIndex ImageIndex::scan_present(const Manifest& manifest,

@@ -19,9 +19,10 @@ const char* const kOrigin = "the image index of rank 0";
 constexpr auto kLastKind = static_cast<uint64_t>(ContainerKind::kLast);
 
 [[noreturn]] void damaged() {
-  throw DataError(std::string("[index] ") + kOrigin +
-                  ": a number that cannot be. Hint: is the network between the "
-                  "ranks sound?");
+  throw DataError(
+      "[index] {}: a number that cannot be. Hint: is the network between the "
+      "ranks sound?",
+      kOrigin);
 }
 
 // Numbers and words of a text, one after the other.

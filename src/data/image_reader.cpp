@@ -31,19 +31,16 @@ void check_packs(const ImageSource& source, const Preprocessing& wanted) {
     const PackShape& shape = pack->shape();
     if (shape.scaled_jpeg != wanted.scale_jpeg)
       throw ConfigError(
-          std::string(
-              "[pack] the pack's JPEGs were decoded with data.jpeg_scale ") +
-          choice_name(shape.scaled_jpeg ? JpegScale::kAuto : JpegScale::kOff) +
-          ", the run asks for another. Hint: set it to the pack's, or pack "
-          "again");
+          "[pack] the pack's JPEGs were decoded with data.jpeg_scale {}, the "
+          "run asks for another. Hint: set it to the pack's, or pack again",
+          choice_name(shape.scaled_jpeg ? JpegScale::kAuto : JpegScale::kOff));
     if (shape.side == wanted.resize && shape.kind == wanted.kind) continue;
     throw ConfigError(
-        "[pack] the pack holds images of " + std::to_string(shape.side) +
-        " pixels (" + choice_name(shape.kind) + "), the run asks for " +
-        std::to_string(wanted.resize) + " (" + choice_name(wanted.kind) +
-        "). Hint: set data.resize, data.eval_resize and data.resize_kind to "
-        "the "
-        "pack's, or pack again");
+        "[pack] the pack holds images of {} pixels ({}), the run asks for {} "
+        "({}). Hint: set data.resize, data.eval_resize and data.resize_kind to "
+        "the pack's, or pack again",
+        shape.side, choice_name(shape.kind), wanted.resize,
+        choice_name(wanted.kind));
   }
 }
 

@@ -21,11 +21,11 @@ constexpr int kObjectStoreReaders = 32;
 void check_record(std::span<const std::byte> data, const std::string& origin,
                   const Entry& entry) {
   if (data.size() != entry.length || stored_crc32c(data) != entry.crc32c)
-    throw DataError("[tfrecord] " + origin + " at byte " +
-                    std::to_string(entry.offset) +
-                    ": is another record than when the file was indexed. Hint: "
-                    "the file was "
-                    "written again; delete its .index file to index it again");
+    throw DataError(
+        "[tfrecord] {} at byte {}: is another record than when the file was "
+        "indexed. Hint: the file was written again; delete its .index file to "
+        "index it again",
+        origin, entry.offset);
 }
 
 // `covered`: what the checksum is of.
@@ -33,10 +33,10 @@ void check_member(std::span<const std::byte> covered, uint64_t wanted_bytes,
                   const std::string& origin, const Entry& entry) {
   if (covered.size() != wanted_bytes || crc32c(covered) != entry.crc32c)
     throw DataError(
-        "[tar] " + origin + " at byte " + std::to_string(entry.offset) +
-        ": its checksum differs from when the archive was indexed. Hint: the "
-        "archive "
-        "changed or is damaged; delete its .index file to index it again");
+        "[tar] {} at byte {}: its checksum differs from when the archive was "
+        "indexed. Hint: the archive changed or is damaged; delete its .index "
+        "file to index it again",
+        origin, entry.offset);
 }
 
 }  // namespace
@@ -65,10 +65,10 @@ ImageSource::ImageSource(ImageIndex index, Stores& stores)
     packs_[c] = std::make_unique<PackReader>(container.path,
                                              stores_.of(container.path));
     if (packs_[c]->head_crc32c() != container.head_crc32c)
-      throw DataError("[pack] " + container.path +
-                      ": was written again since it was indexed. Hint: start "
-                      "again once nobody "
-                      "writes to it");
+      throw DataError(
+          "[pack] {}: was written again since it was indexed. Hint: start "
+          "again once nobody writes to it",
+          container.path);
   }
 }
 

@@ -191,20 +191,21 @@ void refuse_none(const InputImages& input,
       places.size() > 1
           ? " and " + counted(std::ssize(places) - 1, "other place")
           : "";
+  const std::string others =
+      input.left_out > 0
+          ? formatted(", only {} of other kinds",
+                      counted(static_cast<int64_t>(input.left_out), "file"))
+          : "";
   if (input.images.empty())
     throw AbsentError(
-        "[predict] " + first + more + ": no image is there" +
-        (input.left_out > 0
-             ? ", only " +
-                   counted(static_cast<int64_t>(input.left_out), "file") +
-                   " of other kinds"
-             : "") +
-        ". Hint: name PNG or JPEG files, folders, archives or packs of them; "
-        "@FILE or --list FILE for a list");
+        "[predict] {}{}: no image is there{}. Hint: name PNG or JPEG files, "
+        "folders, archives or packs of them; @FILE or --list FILE for a list",
+        first, more, others);
   if (input.absent == input.images.size())
-    throw AbsentError("[predict] " + first + more +
-                      ": nothing that the list names is there. Hint: paths in "
-                      "a list are relative to the working folder");
+    throw AbsentError(
+        "[predict] {}{}: nothing that the list names is there. Hint: paths in "
+        "a list are relative to the working folder",
+        first, more);
 }
 
 // What a pipe gives may have no end.
@@ -214,9 +215,9 @@ std::string list_text(const std::string& list, const S3Config& s3) {
   std::string text = read_text_start(list, kMost + 1);
   if (text.size() > kMost)
     throw ConfigError(
-        "[predict] " + list +
-        ": the list is longer than a GiB. Hint: does what writes it come to an "
-        "end? Else give it in parts");
+        "[predict] {}: the list is longer than a GiB. Hint: does what writes "
+        "it come to an end? Else give it in parts",
+        list);
   return text;
 }
 

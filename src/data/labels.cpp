@@ -49,8 +49,9 @@ std::vector<Policy> training_policies(const Manifest& m,
   std::vector<std::string> named;
   for (const auto& [name, policy] : config.uncertain.of_findings) {
     if (!find_finding(known, name))
-      throw ConfigError("[config] data.uncertain: no finding '" + name +
-                        "'. Hint: nearest are " + nearest_names(name, known));
+      throw ConfigError(
+          "[config] data.uncertain: no finding '{}'. Hint: nearest are {}",
+          name, nearest_names(name, known));
     if (const auto found = find_finding(m.findings, name))
       policies[*found].uncertain = policy_value(policy);
     named.push_back(name);

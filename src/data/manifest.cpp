@@ -22,10 +22,10 @@ std::vector<TableFile> table_files(const ManifestConfig& config,
   const size_t count = config.path.size();
   const auto refuse = [&](const std::string& key, size_t values,
                           const std::string& hint) {
-    throw ConfigError("[config] data.manifest." + key + ": " +
-                      std::to_string(values) + " values for " +
-                      std::to_string(count) +
-                      " tables (data.manifest.path). Hint: " + hint);
+    throw ConfigError(
+        "[config] data.manifest.{}: {} values for {} tables "
+        "(data.manifest.path). Hint: {}",
+        key, values, count, hint);
   };
   if (config.format.size() != 1 && config.format.size() != count)
     refuse("format", config.format.size(),
@@ -65,10 +65,10 @@ void require_columns(const ManifestConfig& config,
       return std::ranges::find(t.findings, name) != t.findings.end();
     });
     if (!is_there)
-      throw DataError("[manifest] no table has the column '" + name +
-                      "'. Hint: see data.manifest.columns.findings; nearest "
-                      "are " +
-                      nearest_names(name, union_of(tables)));
+      throw DataError(
+          "[manifest] no table has the column '{}'. Hint: see "
+          "data.manifest.columns.findings; nearest are {}",
+          name, nearest_names(name, union_of(tables)));
   }
 }
 
@@ -94,9 +94,10 @@ std::vector<std::string> chosen_findings(const std::vector<std::string>& wanted,
   refuse_doubled(wanted, "data.findings");
   for (const auto& name : wanted)
     if (!find_finding(known, name))
-      throw ConfigError("[config] data.findings: " + path +
-                        " has no finding '" + name + "'. Hint: nearest are " +
-                        nearest_names(name, known));
+      throw ConfigError(
+          "[config] data.findings: {} has no finding '{}'. Hint: nearest are "
+          "{}",
+          path, name, nearest_names(name, known));
   return wanted;
 }
 
@@ -106,10 +107,10 @@ void append(Manifest& m, const Manifest& more) {
     const auto [first, is_new] =
         m.rows.emplace(more.images[row], static_cast<uint32_t>(m.size() + row));
     if (!is_new)
-      throw DataError("[manifest] " + more.place(row) +
-                      ": the image of this row is also in " +
-                      m.place(first->second) +
-                      ". Hint: name each image in one table only");
+      throw DataError(
+          "[manifest] {}: the image of this row is also in {}. Hint: name each "
+          "image in one table only",
+          more.place(row), m.place(first->second));
   }
   m.tables.push_back({more.path, m.size(), more.tables.front().split});
   m.left_out.insert(more.left_out.begin(), more.left_out.end());
@@ -145,11 +146,11 @@ void refuse_unreadable(const std::vector<std::string>& findings,
                        const std::string& path) {
   for (const auto& name : findings)
     if (name.empty() || printable(name) != name)
-      throw DataError("[manifest] " + path + ": the finding '" +
-                      printable(name) + "' has " +
-                      (name.empty() ? "no name" : "control characters") +
-                      ". Hint: rename the column, or leave it out by "
-                      "data.findings; a line end counts as one");
+      throw DataError(
+          "[manifest] {}: the finding '{}' has {}. Hint: rename the column, or "
+          "leave it out by data.findings; a line end counts as one",
+          path, printable(name),
+          name.empty() ? "no name" : "control characters");
 }
 
 // Which findings a part of the tables is silent about.
@@ -234,9 +235,10 @@ Manifest read_manifest(const DataConfig& config, const EvalConfig& eval) {
   }
   all.s3 = config.s3;
   if (all.size() == 0)
-    throw DataError("[manifest] " + path +
-                    ": no row is left by data.filter and data.exclude. Hint: "
-                    "look at the table's columns");
+    throw DataError(
+        "[manifest] {}: no row is left by data.filter and data.exclude. Hint: "
+        "look at the table's columns",
+        path);
   return all;
 }
 

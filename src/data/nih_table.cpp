@@ -5,6 +5,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "table_rows.hpp"
 
@@ -42,9 +43,8 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
     // The two bracket names of the header contain commas, so rows have 11
     // fields (12 with the 2017 file's last comma).
     if (fields.size() < needed || fields.size() > 12)
-      table.fail(
-          "row has " + std::to_string(fields.size()) + " fields, expected 11",
-          "the row is damaged or cut off");
+      table.fail(formatted("row has {} fields, expected 11", fields.size()),
+                 "the row is damaged or cut off");
     if (!add_row(m, table, choice, fields, fields[image], fields[patient]))
       continue;
     const size_t at = m.labels.size();

@@ -28,8 +28,8 @@ std::string finished_pack(const std::string& path, const PackShape& shape) {
   const PackReader reader(path, *store);
   if (!same_images(reader.shape(), shape))
     throw CheckpointError(
-        "[pack] " + path +
-        " exists and holds other images. Hint: choose another --out");
+        "[pack] {} exists and holds other images. Hint: choose another --out",
+        path);
   return reader.source_sha256();
 }
 

@@ -25,8 +25,9 @@ namespace chexnet {
 namespace {
 
 DataError bad(const std::string& path, const char* what) {
-  return DataError("[pack] " + path + ": " + what +
-                   ". Hint: write it again with chexnet-train pack");
+  return DataError(
+      "[pack] {}: {}. Hint: write it again with chexnet-train pack", path,
+      what);
 }
 
 // What the first page says; the shape has no names yet.
@@ -143,11 +144,10 @@ std::span<const std::byte> PackReader::pixels(
     const ReadOptions& options) const {
   assert(image < table_.size());
   if (table_[image].done == kPackDamaged)
-    throw DataError("[pack] " + path_ + ": image " + std::to_string(image) +
-                    " (" + printable(shape_.names[image]) +
-                    ") was damaged when the pack was written. Hint: fetch it "
-                    "again and write the "
-                    "pack anew");
+    throw DataError(
+        "[pack] {}: image {} ({}) was damaged when the pack was written. Hint: "
+        "fetch it again and write the pack anew",
+        path_, image, printable(shape_.names[image]));
   std::span<const std::byte> pixels;
   if (map_) {
     pixels = map_->bytes().subspan(data_offset_ + image * stride_, stride_);
@@ -158,11 +158,12 @@ std::span<const std::byte> PackReader::pixels(
   }
   // Each time: somebody may write the file anew while a run uses it.
   if (pixels.size() != stride_ || crc32c(pixels) != table_[image].pixels_crc32c)
-    throw DataError("[pack] " + path_ + ": image " + std::to_string(image) +
-                    " (" + printable(shape_.names[image]) + ") at byte " +
-                    std::to_string(data_offset_ + image * stride_) +
-                    ": its checksum is wrong. Hint: the file is damaged, or "
-                    "was written again while in use; write the pack again");
+    throw DataError(
+        "[pack] {}: image {} ({}) at byte {}: its checksum is wrong. Hint: the "
+        "file is damaged, or was written again while in use; write the pack "
+        "again",
+        path_, image, printable(shape_.names[image]),
+        data_offset_ + image * stride_);
   return pixels;
 }
 

@@ -56,9 +56,9 @@ FileLock lock_output(const fs::path& hidden, const std::string& out) {
   auto lock = FileLock::try_take(hidden);
   if (!lock)
     throw CheckpointError(
-        "[pack] " + out +
-        ": another pack writes there now. Hint: wait for it, or choose another "
-        "--out");
+        "[pack] {}: another pack writes there now. Hint: wait for it, or "
+        "choose another --out",
+        out);
   return std::move(*lock);
 }
 

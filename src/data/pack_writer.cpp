@@ -26,9 +26,10 @@ std::string names_text(const PackShape& shape) {
   std::string text;
   for (size_t i = 0; i < shape.names.size(); ++i) {
     if (shape.names[i].find('\n') != std::string::npos)
-      throw DataError("[pack] the name of image " + std::to_string(i) +
-                      " has a line break, which no pack can hold. Hint: rename "
-                      "it in the table");
+      throw DataError(
+          "[pack] the name of image {} has a line break, which no pack can "
+          "hold. Hint: rename it in the table",
+          i);
     text += shape.names[i] + "\n";
   }
   return text;
@@ -45,9 +46,9 @@ std::string head_text(std::string_view magic, const std::string& json) {
 
 [[noreturn]] void write_failed(const std::string& path, int error) {
   throw CheckpointError(
-      "[pack] " + path + ": cannot be written: " + std::strerror(error) +
-      ". Hint: " + write_hint(error, "--out") +
-      "; the pack goes on where it stopped when started again");
+      "[pack] {}: cannot be written: {}. Hint: {}; the pack goes on where it "
+      "stopped when started again",
+      path, std::strerror(error), write_hint(error, "--out"));
 }
 
 void write_at(int fd, const std::string& path, uint64_t offset,
@@ -184,8 +185,9 @@ std::string PackWriter::finish(const std::function<void()>& tick) {
   Sha256 source;
   for (size_t i = 0; i < table.size(); ++i) {
     if (table[i].done != kPackDone && table[i].done != kPackDamaged)
-      throw CheckpointError("[pack] " + path_ + ": " + shape_.names[i] +
-                            " is missing. Hint: start the same command again");
+      throw CheckpointError(
+          "[pack] {}: {} is missing. Hint: start the same command again", path_,
+          shape_.names[i]);
     source.update(shape_.names[i] + "\t" +
                   std::to_string(table[i].source_bytes) + "\t" +
                   std::to_string(table[i].source_crc32c) + "\n");

@@ -74,17 +74,19 @@ void write_phantom_set(const PhantomOptions& options,
   std::error_code error;
   std::filesystem::create_directories(options.out / "images", error);
   if (error)
-    throw CheckpointError("[phantom] " + options.out.string() + ": " +
-                          error.message() + ". Hint: choose a writable folder");
+    throw CheckpointError("[phantom] {}: {}. Hint: choose a writable folder",
+                          options.out.string(), error.message());
   const auto lock = FileLock::try_take(options.out / ".phantom.lock");
   if (!lock)
-    throw CheckpointError("[phantom] " + options.out.string() +
-                          ": another command draws a set there now. Hint: "
-                          "choose another folder");
+    throw CheckpointError(
+        "[phantom] {}: another command draws a set there now. Hint: choose "
+        "another folder",
+        options.out.string());
   if (std::filesystem::exists(options.out / "Data_Entry_2017.csv"))
-    throw CheckpointError("[phantom] " + options.out.string() +
-                          ": holds a data set already. Hint: choose another "
-                          "folder, or remove it");
+    throw CheckpointError(
+        "[phantom] {}: holds a data set already. Hint: choose another folder, "
+        "or remove it",
+        options.out.string());
   auto entries = plan(options);
 
   std::atomic<int> done = 0;

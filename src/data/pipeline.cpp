@@ -15,11 +15,11 @@ namespace {
 
 void require_shards(size_t shards, int world_size) {
   if (shards < static_cast<size_t>(world_size))
-    throw ConfigError("[pipeline] " + std::to_string(shards) + " shards for " +
-                      std::to_string(world_size) +
-                      " ranks: data.pipeline new gives each rank its own "
-                      "files. Hint: write more "
-                      "shards (pack --per-shard), or data.pipeline global");
+    throw ConfigError(
+        "[pipeline] {} shards for {} ranks: data.pipeline new gives each rank "
+        "its own files. Hint: write more shards (pack --per-shard), or "
+        "data.pipeline global",
+        shards, world_size);
 }
 
 }  // namespace
@@ -31,9 +31,10 @@ Shards shards_of(const ImageIndex& index, const std::vector<uint32_t>& rows) {
     const Container& container = index.containers()[location.container];
     if (container.kind != ContainerKind::kTfrecord)
       throw ConfigError(
-          "[pipeline] " + container.path +
-          " is no TFRecord shard, which data.pipeline old and new read. Hint: "
-          "chexnet-train pack --format tfrecord, or data.pipeline global");
+          "[pipeline] {} is no TFRecord shard, which data.pipeline old and new "
+          "read. Hint: chexnet-train pack --format tfrecord, or data.pipeline "
+          "global",
+          container.path);
     by_path[container.path].emplace_back(location.number, row);
   }
   Shards shards;
@@ -117,8 +118,7 @@ PipelineSampler::PipelineSampler(const Shards& shards, PipelineOptions options,
     for (const auto& shard : shards_) per_epoch_ += shard.size();
   }
   if (per_epoch_ == 0)
-    throw ConfigError("[pipeline] rank " + std::to_string(part.rank) +
-                      " has no images");
+    throw ConfigError("[pipeline] rank {} has no images", part.rank);
 }
 
 std::vector<uint32_t> PipelineSampler::epoch_order(uint64_t epoch) const {

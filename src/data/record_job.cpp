@@ -69,8 +69,9 @@ void agree_on_plan(const PackJob& job, const Manifest& manifest,
   if (!fs::exists(path)) return write_atomically(path, text);
   if (read_text(path) != text)
     throw CheckpointError(
-        "[pack] " + job.out + " holds shards '" + job.prefix +
-        "' of other images or labels. Hint: choose another --out or --prefix");
+        "[pack] {} holds shards '{}' of other images or labels. Hint: choose "
+        "another --out or --prefix",
+        job.out, job.prefix);
 }
 
 // Decoding proves each image whole; its size is no matter, so a small one, or

@@ -26,8 +26,8 @@ constexpr const char* kUsage = "write [view=PA], [age>=18] or [sex!=M]";
 
 [[noreturn]] void refuse(const std::string& condition, const std::string& what,
                          const std::string& hint) {
-  throw ConfigError("[config] data.filter: '" + condition + "' " + what +
-                    ". Hint: " + hint);
+  throw ConfigError("[config] data.filter: '{}' {}. Hint: {}", condition, what,
+                    hint);
 }
 
 }  // namespace
@@ -56,10 +56,10 @@ std::vector<std::string> excluded_names(const std::string& path,
                                         const S3Config& s3) {
   const std::string text(without_byte_order_mark(table_text(path, s3)));
   const auto refuse = [&](size_t line, const std::string& what) {
-    throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " +
-                    what +
-                    ". Hint: data.exclude wants UTF-8 text, one image or "
-                    "patient a line");
+    throw DataError(
+        "[manifest] {}:{}: {}. Hint: data.exclude wants UTF-8 text, one image "
+        "or patient a line",
+        path, line, what);
   };
   if (const auto bad = line_not_utf8(text); bad > 0)
     refuse(bad, "is no UTF-8 text");

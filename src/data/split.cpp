@@ -39,21 +39,20 @@ Rows rows_of_list(const Manifest& manifest, const std::string& path) {
       ++left_out;
     } else {
       throw DataError(
-          "[split] " + path + ": name " + std::to_string(names) +
-          " of it is not in " + manifest.path +
-          ". Hint: list and table belong to different data sets; evaluate "
-          "--manifest scores a table without lists");
+          "[split] {}: name {} of it is not in {}. Hint: list and table belong "
+          "to different data sets; evaluate --manifest scores a table without "
+          "lists",
+          path, names, manifest.path);
     }
   }
   if (names == 0)
-    throw DataError("[split] " + path +
-                    ": no names. Hint: one image name per line");
+    throw DataError("[split] {}: no names. Hint: one image name per line",
+                    path);
   if (rows.empty())
-    throw DataError("[split] " + path +
-                    ": data.filter and data.exclude leave "
-                    "out all of its " +
-                    std::to_string(left_out) +
-                    " names. Hint: look at the columns of " + manifest.path);
+    throw DataError(
+        "[split] {}: data.filter and data.exclude leave out all of its {} "
+        "names. Hint: look at the columns of {}",
+        path, left_out, manifest.path);
   return rows;
 }
 
@@ -155,9 +154,9 @@ void cut_fold(const Manifest& manifest, const DataConfig& config, Rows& train,
   const auto patients = dealt_patients(manifest, train, config, 0);
   const auto folds = static_cast<size_t>(config.fold.folds);
   if (patients.size() < folds)
-    throw DataError("[split] " + std::to_string(patients.size()) +
-                    " patients for data.fold=" + config.fold.text() +
-                    ". Hint: choose fewer folds");
+    throw DataError(
+        "[split] {} patients for data.fold={}. Hint: choose fewer folds",
+        patients.size(), config.fold.text());
   std::set<std::string> chosen;
   for (auto i = static_cast<size_t>(config.fold.number - 1);
        i < patients.size(); i += folds)
@@ -167,8 +166,9 @@ void cut_fold(const Manifest& manifest, const DataConfig& config, Rows& train,
 
 [[noreturn]] void refuse_two_ways(const std::string& key,
                                   const std::string& split) {
-  throw ConfigError("[config] " + key + ": set beside a list or table of " +
-                    split + " images. Hint: choose one");
+  throw ConfigError(
+      "[config] {}: set beside a list or table of {} images. Hint: choose one",
+      key, split);
 }
 
 void seal(const Manifest& manifest, const std::string& name, Split& split) {
@@ -245,9 +245,10 @@ void refuse_images_listed_twice(const Manifest& manifest,
     for (const auto row : split->rows) {
       const auto [image, is_new] = image_in.emplace(row, split);
       if (!is_new)
-        throw DataError("[split] the image of " + manifest.place(row) +
-                        " is listed twice (" + image->second->name + ", " +
-                        split->name + "). Hint: remove one");
+        throw DataError(
+            "[split] the image of {} is listed twice ({}, {}). Hint: remove "
+            "one",
+            manifest.place(row), image->second->name, split->name);
     }
   }
 }
@@ -260,10 +261,11 @@ size_t check_leaks(const Manifest& manifest, const Splits& splits,
       [](uint32_t, uint32_t) { return true; });
   if (!leaked.empty() && !allowed)
     throw DataError(
-        "[split] " + counted(static_cast<int64_t>(leaked.size()), "patient") +
-        " in two splits, e.g. that of " + leaked.begin()->second +
-        ": scores would be too good. Hint: split by patient, or accept it with "
-        "data.allow_patient_leak=true");
+        "[split] {} in two splits, e.g. that of {}: scores would be too good. "
+        "Hint: split by patient, or accept it with "
+        "data.allow_patient_leak=true",
+        counted(static_cast<int64_t>(leaked.size()), "patient"),
+        leaked.begin()->second);
   return leaked.size();
 }
 
@@ -272,8 +274,7 @@ size_t check_leaks(const Manifest& manifest, const Splits& splits,
 const Split& Splits::named(const std::string& name) const {
   for (const Split* split : {&train, &val, &test})
     if (split->name == name) return *split;
-  throw ConfigError("[split] no split '" + name +
-                    "'. Hint: train, val or test");
+  throw ConfigError("[split] no split '{}'. Hint: train, val or test", name);
 }
 
 Splits make_splits(const Manifest& manifest, const DataConfig& config) {
@@ -329,12 +330,11 @@ size_t leave_out_missing(const Manifest& manifest, const ImageIndex& images,
   const size_t missing = std::erase_if(split.rows, is_missing);
   if (missing == 0) return 0;
   if (split.rows.empty())
-    throw AbsentError("[images] all " + std::to_string(missing) +
-                      " images of the " + split.name +
-                      " split are missing, e.g. that of " +
-                      manifest.place(all.front()) +
-                      ". Hint: check data.images; data.missing=skip leaves out "
-                      "some images, not a whole split");
+    throw AbsentError(
+        "[images] all {} images of the {} split are missing, e.g. that of {}. "
+        "Hint: check data.images; data.missing=skip leaves out some images, "
+        "not a whole split",
+        missing, split.name, manifest.place(all.front()));
   seal(manifest, split.name, split);
   return missing;
 }

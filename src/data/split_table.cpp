@@ -38,15 +38,16 @@ std::vector<SplitRow> read_splits_csv(const std::filesystem::path& path) {
   std::vector<std::string_view> fields;
   const std::vector<std::string_view> header = {"image", "patient", "split"};
   if (!csv.next(fields) || fields != header)
-    throw DataError("[split] " + path.string() +
-                    ": does not begin with image,patient,split. Hint: it is "
-                    "written by training; without it the check for patients "
-                    "that were trained on is left out");
+    throw DataError(
+        "[split] {}: does not begin with image,patient,split. Hint: it is "
+        "written by training; without it the check for patients that were "
+        "trained on is left out",
+        path.string());
   const auto refuse = [&](size_t line, const char* what) {
-    throw DataError("[split] " + path.string() + ":" + std::to_string(line) +
-                    ": " + what +
-                    ". Hint: the file is damaged or was changed; what it says "
-                    "of patients cannot be trusted");
+    throw DataError(
+        "[split] {}:{}: {}. Hint: the file is damaged or was changed; what it "
+        "says of patients cannot be trusted",
+        path.string(), line, what);
   };
   if (!text.ends_with('\n')) refuse(csv.line(), "its end is cut off");
   std::error_code error;
@@ -82,9 +83,9 @@ PatientIds ids_for(const Config& config, const std::filesystem::path& path) {
   }
   if (!ids_of(rows, config.privacy))
     throw ConfigError(
-        "[privacy] " + path.string() +
-        " calls patients by pseudonyms of another key than the one at hand. "
-        "Hint: privacy.key names the run's own, by a full path");
+        "[privacy] {} calls patients by pseudonyms of another key than the one "
+        "at hand. Hint: privacy.key names the run's own, by a full path",
+        path.string());
   return patient_ids(config);
 }
 

@@ -65,11 +65,11 @@ void need_room(const std::string& folder, uint64_t missing) {
   if (::statvfs(folder.c_str(), &space) != 0) return;
   const uint64_t free = uint64_t{space.f_bavail} * space.f_frsize;
   if (missing + missing / 50 <= free) return;
-  throw DataError("[stage] " + folder + " has " +
-                  readable_bytes(static_cast<double>(free)) +
-                  " free, the data needs " +
-                  readable_bytes(static_cast<double>(missing)) +
-                  ". Hint: choose another data.stage, or off");
+  throw DataError(
+      "[stage] {} has {} free, the data needs {}. Hint: choose another "
+      "data.stage, or off",
+      folder, readable_bytes(static_cast<double>(free)),
+      readable_bytes(static_cast<double>(missing)));
 }
 
 // Copies what is not there yet.

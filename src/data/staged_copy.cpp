@@ -40,9 +40,10 @@ std::string content_of(const Container& c) {
 }
 
 [[noreturn]] void cannot_write(const fs::path& path, int error) {
-  throw DataError("[stage] " + path.string() +
-                  ": cannot be written: " + std::strerror(error) +
-                  ". Hint: choose another data.stage, or off");
+  throw DataError(
+      "[stage] {}: cannot be written: {}. Hint: choose another data.stage, or "
+      "off",
+      path.string(), std::strerror(error));
 }
 
 // A file of ours, made where it is absent.
@@ -171,10 +172,10 @@ void StagedCopy::copy_missing(Store& store, int file, int sums,
     const uint64_t at = i * kPiece;
     store.read(source_.path, at, piece_bytes(i), bytes);
     if (bytes.size() != piece_bytes(i))
-      throw DataError("[stage] " + source_.path +
-                      ": is shorter than when it was indexed. Hint: somebody "
-                      "writes to it; start "
-                      "again when it is whole");
+      throw DataError(
+          "[stage] {}: is shorter than when it was indexed. Hint: somebody "
+          "writes to it; start again when it is whole",
+          source_.path);
     sums_[i] = crc32c(bytes);
     write_at(file, path_, at, bytes);
     // On the disk before the next piece: no long silence at the end. Errors
@@ -199,10 +200,10 @@ void StagedCopy::verify(int file, uint64_t piece,
   const auto got = read_at(file, piece * kPiece, bytes);
   if (got != static_cast<ptrdiff_t>(bytes.size()) ||
       crc32c(bytes) != sums_[piece])
-    throw DataError("[stage] " + path_.string() +
-                    ": the disk returns other bytes than were written. Hint: "
-                    "it is bad; choose "
-                    "another data.stage, or off");
+    throw DataError(
+        "[stage] {}: the disk returns other bytes than were written. Hint: it "
+        "is bad; choose another data.stage, or off",
+        path_.string());
 }
 
 void StagedCopy::compare_heads(Store& store) const {
@@ -211,10 +212,10 @@ void StagedCopy::compare_heads(Store& store) const {
   store.read(source_.path, 0, count, of_source);
   local_store()->read(path_.string(), 0, count, of_copy);
   if (of_source == of_copy) return;
-  throw DataError("[stage] " + source_.path +
-                  ": was written again since it was indexed. Hint: start again "
-                  "once nobody writes "
-                  "to it");
+  throw DataError(
+      "[stage] {}: was written again since it was indexed. Hint: start again "
+      "once nobody writes to it",
+      source_.path);
 }
 
 // What was begun of an older content of this source.

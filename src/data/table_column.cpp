@@ -22,11 +22,13 @@ size_t find_column(const std::vector<std::string_view>& header,
   for (const auto name : header) names.emplace_back(trimmed(name));
   const auto found = std::ranges::find(names, lowered(column), lowered);
   if (found == names.end())
-    throw DataError("[manifest] " + path + ": has no column '" + column +
-                    "'. Hint: it has " + listed(names, 40));
+    throw DataError("[manifest] {}: has no column '{}'. Hint: it has {}", path,
+                    column, listed(names, 40));
   if (std::ranges::count(names, lowered(column), lowered) > 1)
-    throw DataError("[manifest] " + path + ": column '" + *found +
-                    "' is in the header twice. Hint: rename or remove one");
+    throw DataError(
+        "[manifest] {}: column '{}' is in the header twice. Hint: rename or "
+        "remove one",
+        path, *found);
   return static_cast<size_t>(found - names.begin());
 }
 
@@ -46,8 +48,9 @@ void add_cells(const Manifest& manifest, const Manifest::Table& table,
     ++row;
   }
   if (row < end)
-    throw DataError("[manifest] " + table.path +
-                    ": has changed since it was read. Hint: start again");
+    throw DataError(
+        "[manifest] {}: has changed since it was read. Hint: start again",
+        table.path);
 }
 
 }  // namespace

@@ -35,8 +35,9 @@ Manifest read_table(const TableFile& file, bool may_lack_findings,
   else
     read_columns(text, file, may_lack_findings, choice, m);
   if (m.size() == 0 && m.left_out.empty())
-    throw DataError("[manifest] " + m.path +
-                    ": no rows below the header. Hint: is the file complete?");
+    throw DataError(
+        "[manifest] {}: no rows below the header. Hint: is the file complete?",
+        m.path);
   return m;
 }
 

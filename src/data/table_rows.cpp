@@ -6,6 +6,7 @@
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parsed_number.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/column_limit.hpp"
 #include "chexnet/data/findings.hpp"
 #include "labels.hpp"
@@ -13,7 +14,7 @@
 namespace chexnet {
 
 void Table::fail(const std::string& what, const std::string& hint) const {
-  throw DataError("[manifest] " + path + ":" + std::to_string(line) + ": " +
+  throw DataError("[manifest] {}:{}: {}", path, line,
                   printable(shortened(what, kLongestError / 4) +
                             ". Hint: " + shortened(hint, kLongestError / 4)));
 }
@@ -21,8 +22,8 @@ void Table::fail(const std::string& what, const std::string& hint) const {
 std::vector<std::string> read_header(
     const std::vector<std::string_view>& fields, const Table& table) {
   if (fields.size() > kMostColumns)
-    table.fail("the header has " + std::to_string(fields.size()) +
-                   " columns, more than " + std::to_string(kMostColumns),
+    table.fail(formatted("the header has {} columns, more than {}",
+                         fields.size(), kMostColumns),
                "is this a table of images and labels?");
   std::vector<std::string> header;
   for (const auto f : fields) {
@@ -49,9 +50,11 @@ float parse_weight(std::string_view cell, const Table& table,
   // More, and one image's loss may be beyond what fp32 holds.
   constexpr float kMostWeight = 1e6f;
   if (!value || !std::isfinite(*value) || *value < 0 || *value > kMostWeight)
-    table.fail("weight '" + std::string(cell) + "' in column " + column +
-                   " is not a number from 0 to 1,000,000",
-               "data.sample_weight names the column");
+    table.fail(
+        formatted(
+            "weight '{}' in column {} is not a number from 0 to 1,000,000",
+            cell, column),
+        "data.sample_weight names the column");
   return *value;
 }
 
@@ -96,9 +99,10 @@ bool add_row(Manifest& m, const Table& table, RowChoice& choice,
   const auto [first, is_new] =
       m.rows.emplace(image, static_cast<uint32_t>(m.images.size()));
   if (!is_new)
-    table.fail("the image of this row appears twice, first on line " +
-                   std::to_string(m.lines[first->second]),
-               "remove one of the rows");
+    table.fail(
+        formatted("the image of this row appears twice, first on line {}",
+                  m.lines[first->second]),
+        "remove one of the rows");
   m.lines.push_back(static_cast<uint32_t>(table.line));
   m.images.emplace_back(image);
   m.patients.emplace_back(patient);

@@ -74,9 +74,8 @@ std::vector<std::string> common_findings(
     if (find_finding(b.findings, name)) common.push_back(name);
   if (common.empty())
     throw DataError(
-        "[comparison] no finding is in both tables. Hint: they "
-        "have " +
-        listed(a.findings) + " and " + listed(b.findings));
+        "[comparison] no finding is in both tables. Hint: they have {} and {}",
+        listed(a.findings), listed(b.findings));
   return common;
 }
 
@@ -87,9 +86,10 @@ void refuse_other_labels(const Predictions& a, const Predictions& b) {
     if (!blank && a.labels[i] != b.labels[i]) ++differ;
   }
   if (differ > 0)
-    throw DataError("[comparison] " + std::to_string(differ) +
-                    " labels differ between the tables. Hint: read both with "
-                    "one --manifest");
+    throw DataError(
+        "[comparison] {} labels differ between the tables. Hint: read both "
+        "with one --manifest",
+        differ);
 }
 
 FindingComparison compare_columns(const ScoredColumns::Column& a,

@@ -151,9 +151,10 @@ std::string decision_rules_json(const DecisionRules& rules) {
 DecisionRules parse_decision_rules(const std::string& text,
                                    const std::string& origin) {
   const auto refuse = [&](const std::string& what) {
-    throw CheckpointError("[decision rules] " + origin + ": " + what +
-                          ". Hint: the file was changed; take the model from "
-                          "its run folder");
+    throw CheckpointError(
+        "[decision rules] {}: {}. Hint: the file was changed; take the model "
+        "from its run folder",
+        origin, what);
   };
   DecisionRules rules;
   try {

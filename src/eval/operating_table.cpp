@@ -34,10 +34,10 @@ void refuse_common_images(const Predictions& test,
   const auto common = std::ranges::count_if(
       test.images, [&](const auto& image) { return known.contains(image); });
   if (common > 0)
-    throw DataError("[operating point] " + std::to_string(common) +
-                    " of the scored images are also in the table that "
-                    "thresholds are chosen on. Hint: choose on validation, "
-                    "score test");
+    throw DataError(
+        "[operating point] {} of the scored images are also in the table that "
+        "thresholds are chosen on. Hint: choose on validation, score test",
+        common);
 }
 
 std::vector<OperatingPoint> operating_points(
@@ -48,9 +48,10 @@ std::vector<OperatingPoint> operating_points(
     if (rules != nullptr) {
       const FindingRules* chosen = rules->find(column.finding);
       if (chosen == nullptr)
-        throw DataError("[operating point] " + column.finding +
-                        " is not in the table that thresholds are chosen on. "
-                        "Hint: score that table with the same network");
+        throw DataError(
+            "[operating point] {} is not in the table that thresholds are "
+            "chosen on. Hint: score that table with the same network",
+            column.finding);
       for (const auto& rule : chosen->points) {
         OperatingPoint point = apply(rule, column);
         point.chosen_on_images = chosen->positives + chosen->negatives;

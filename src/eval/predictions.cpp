@@ -64,8 +64,9 @@ std::vector<std::string> scored_findings(
   for (const auto& name : asked) {
     const auto found = find_finding(known, name);
     if (!found)
-      throw ConfigError("[config] eval.findings: no finding '" + name +
-                        "'. Hint: nearest are " + nearest_names(name, known));
+      throw ConfigError(
+          "[config] eval.findings: no finding '{}'. Hint: nearest are {}", name,
+          nearest_names(name, known));
     scored.push_back(known[*found]);
   }
   return scored;

@@ -1,4 +1,5 @@
 // Reading a table of predictions, our own or anybody's.
+
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -73,8 +74,7 @@ class TableReader {
   // A cell may hold a NUL.
   [[noreturn]] void fail(const std::string& what,
                          const std::string& hint) const {
-    throw DataError("[predictions] " + path_ + ":" +
-                    std::to_string(csv_.line()) + ": " +
+    throw DataError("[predictions] {}:{}: {}", path_, csv_.line(),
                     printable(shortened(what, kLongestError / 4) +
                               ". Hint: " + shortened(hint, kLongestError / 4)));
   }
@@ -111,8 +111,8 @@ class TableReader {
       fail("the file is empty",
            "a header line with 'image' and the findings is needed");
     if (fields_.size() > kMostColumns)
-      fail("the header has " + std::to_string(fields_.size()) +
-               " columns, more than " + std::to_string(kMostColumns),
+      fail(formatted("the header has {} columns, more than {}", fields_.size(),
+                     kMostColumns),
            "is this a table of probabilities?");
     for (const auto f : fields_) header_.emplace_back(trimmed(f));
     image_ = column({"image", "Image Index", "Path"}).value_or(0);
@@ -142,8 +142,8 @@ class TableReader {
     }
     if (scores_.empty())
       fail(
-          "no column for a finding of " + manifest_->path + " (" +
-              listed(manifest_->findings) + ")",
+          formatted("no column for a finding of {} ({})", manifest_->path,
+                    listed(manifest_->findings)),
           "nearest are " + nearest_names(manifest_->findings.front(), header_));
   }
 
@@ -162,14 +162,14 @@ class TableReader {
 
   void read_row() {
     if (fields_.size() != header_.size())
-      fail("row has " + std::to_string(fields_.size()) +
-               " fields, the header " + std::to_string(header_.size()),
+      fail(formatted("row has {} fields, the header {}", fields_.size(),
+                     header_.size()),
            "the row is cut off");
     const std::string name(trimmed(fields_[image_]));
     const auto [first, is_new] = line_of_.emplace(name, csv_.line());
     if (!is_new)
-      fail("the image of this row appears twice, first on line " +
-               std::to_string(first->second),
+      fail(formatted("the image of this row appears twice, first on line {}",
+                     first->second),
            "remove one of the rows");
     out_.images.push_back(name);
 
@@ -216,8 +216,7 @@ class TableReader {
         same != manifest_->rows.end() ? same->second : row_by_end(image);
     const auto [taken, is_new] = line_of_row_.emplace(row, csv_.line());
     if (!is_new)
-      fail("this row is of the same image as line " +
-               std::to_string(taken->second),
+      fail(formatted("this row is of the same image as line {}", taken->second),
            "remove one of the rows");
     return row;
   }
@@ -232,8 +231,8 @@ class TableReader {
       const std::string& name = manifest_->images[at->second];
       if (!ends_as(image, name) && !ends_as(name, image)) continue;
       if (found)
-        fail("'" + image + "' may be '" + manifest_->images[*found] + "' or '" +
-                 name + "' of " + manifest_->path,
+        fail(formatted("'{}' may be '{}' or '{}' of {}", image,
+                       manifest_->images[*found], name, manifest_->path),
              "write the image's name as the manifest has it");
       found = at->second;
     }
@@ -284,8 +283,8 @@ class TableReader {
     const double value = cell.empty() ? kNaN : number(cell);
     if (value == 1 || value == 0) return static_cast<float>(value);
     if (!std::isnan(value) && value != -1)
-      fail("'" + std::string(cell) + "' in column " + header_[column] +
-               " is not 1, 0, -1 or blank",
+      fail(formatted("'{}' in column {} is not 1, 0, -1 or blank", cell,
+                     header_[column]),
            "probabilities are in columns prob:FINDING");
     return static_cast<float>(kNaN);
   }
@@ -319,8 +318,9 @@ Predictions read_predictions(const std::string& path,
                              const Manifest* manifest) {
   const std::string text = read_text(path);
   if (const size_t line = line_not_utf8(text); line > 0)
-    throw DataError("[predictions] " + path + ":" + std::to_string(line) +
-                    ": is not UTF-8. Hint: save the table as UTF-8");
+    throw DataError(
+        "[predictions] {}:{}: is not UTF-8. Hint: save the table as UTF-8",
+        path, line);
   return TableReader(path, text, manifest).read();
 }
 

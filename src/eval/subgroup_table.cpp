@@ -25,9 +25,10 @@ std::vector<std::string> group_values(const Manifest& manifest,
   else
     return table_column(manifest, column);
   if (std::ranges::all_of(values, [](const auto& v) { return v.empty(); }))
-    throw DataError("[subgroups] " + manifest.path + ": the " + word +
-                    " of no image is known. Hint: data.manifest.columns." +
-                    word + " names its column");
+    throw DataError(
+        "[subgroups] {}: the {} of no image is known. Hint: "
+        "data.manifest.columns.{} names its column",
+        manifest.path, word, word);
   return values;
 }
 

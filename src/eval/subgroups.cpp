@@ -31,10 +31,10 @@ std::vector<std::string> distinct(std::span<const std::string> values) {
     if (value.empty()) continue;
     seen.emplace(leading_number(value), value);
     if (seen.size() > kMostSubgroups)
-      throw DataError("[subgroups] the column has more than " +
-                      std::to_string(kMostSubgroups) +
-                      " values. Hint: a column with few values is needed; "
-                      "ages go by bands");
+      throw DataError(
+          "[subgroups] the column has more than {} values. Hint: a column with "
+          "few values is needed; ages go by bands",
+          kMostSubgroups);
   }
   std::vector<std::string> names;
   for (const auto& [number, value] : seen) names.push_back(value);

@@ -5,6 +5,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parsed_number.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/child_process.hpp"
 
@@ -15,16 +16,17 @@ constexpr const char* kFluxHosts = "flux hostlist --expand local";
 
 // `place`: the variable and its value, a line of a file, or a command.
 [[noreturn]] void refuse(const std::string& place, const std::string& problem) {
-  throw ConfigError("[launch] " + place + ": " + problem +
-                    ". Hint: submit the job anew, or name its hosts by "
-                    "--hostfile");
+  throw ConfigError(
+      "[launch] {}: {}. Hint: submit the job anew, or name its hosts by "
+      "--hostfile",
+      place, problem);
 }
 
 int counted(const std::string& place, const std::string& word) {
   const auto value = parsed_number<int>(word);
   if (!value || *value < 1 || *value > kMostSlots)
-    refuse(place, "'" + word + "' is no number from 1 to " +
-                      std::to_string(kMostSlots));
+    refuse(place,
+           formatted("'{}' is no number from 1 to {}", word, kMostSlots));
   return *value;
 }
 
@@ -96,9 +98,9 @@ std::vector<HostSlots> asked_hosts(HostTally tally, const std::string& command,
                                    const std::string& variable) {
   auto hosts = tally.take();
   if (hosts.empty())
-    refuse(command, "names no host, and " + variable +
-                        " is set: it failed, or did not end within " +
-                        std::to_string(kAskTimeout_s) + " s");
+    refuse(command, formatted("names no host, and {} is set: it failed, or "
+                              "did not end within {} s",
+                              variable, kAskTimeout_s));
   return hosts;
 }
 

@@ -36,8 +36,8 @@ namespace {
 struct Pipe {
   Pipe() {
     if (pipe2(ends, O_CLOEXEC) != 0)
-      throw DeviceError(std::string("[launch] pipe: ") + std::strerror(errno) +
-                        ". Hint: ulimit -n");
+      throw DeviceError("[launch] pipe: {}. Hint: ulimit -n",
+                        std::strerror(errno));
   }
   ~Pipe() {
     for (int i = 0; i < 2; ++i) close_end(i);
@@ -62,8 +62,9 @@ pid_t spawned(const std::vector<std::string>& command,
   const int rc =
       posix_spawnp(&child, argv[0], &actions, attributes, argv.data(), environ);
   if (rc != 0)
-    throw DeviceError("[launch] " + command[0] + " cannot be started: " +
-                      std::strerror(rc) + ". Hint: is it installed?");
+    throw DeviceError(
+        "[launch] {} cannot be started: {}. Hint: is it installed?", command[0],
+        std::strerror(rc));
   return child;
 }
 
@@ -71,9 +72,10 @@ int exit_code_of(pid_t child, const std::string& name) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR)
-      throw DeviceError("[launch] it is not known how " + name +
-                        " ended: " + std::strerror(errno) +
-                        ". Hint: does its caller ignore SIGCHLD?");
+      throw DeviceError(
+          "[launch] it is not known how {} ended: {}. Hint: does its caller "
+          "ignore SIGCHLD?",
+          name, std::strerror(errno));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -31,11 +31,11 @@ fs::path existing_folder(fs::path path) {
 
 void refuse_relative_source(const Mount& mount) {
   if (mount.source.starts_with('/')) return;
-  throw ConfigError("[submit] --mount " + mount.source + ":" + mount.target +
-                    ": a relative path, and a job may start elsewhere. Hint: "
-                    "--mount " +
-                    fs::absolute(mount.source).lexically_normal().string() +
-                    ":" + mount.target);
+  throw ConfigError(
+      "[submit] --mount {}:{}: a relative path, and a job may start elsewhere. "
+      "Hint: --mount {}:{}",
+      mount.source, mount.target,
+      fs::absolute(mount.source).lexically_normal().string(), mount.target);
 }
 
 bool is_in_object_store(const std::string& path) {
@@ -61,9 +61,10 @@ std::vector<std::string> path_values(const Config& config) {
 
 Mount parsed_mount(const std::string& text) {
   const auto fail = [&] {
-    throw ConfigError("[submit] --mount " + text +
-                      " is none. Hint: /folder, /folder:/inside or "
-                      "/folder:/inside:ro");
+    throw ConfigError(
+        "[submit] --mount {} is none. Hint: /folder, /folder:/inside or "
+        "/folder:/inside:ro",
+        text);
   };
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -103,9 +104,9 @@ std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
     folders.push_back(existing_folder(absolute));
     if (folders.back() == "/")
       throw ConfigError(
-          "[submit] " + path +
-          ": no folder above it but / exists here, so the container would not "
-          "see it. Hint: --mount FOLDER, or --mount FOLDER:INSIDE");
+          "[submit] {}: no folder above it but / exists here, so the container "
+          "would not see it. Hint: --mount FOLDER, or --mount FOLDER:INSIDE",
+          path);
   }
   // Shorter ones first, so that what is below them is left out.
   std::ranges::sort(folders);

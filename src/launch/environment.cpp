@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "chexnet/core/text_format.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -74,15 +76,12 @@ std::string idle_gpus_problem(const Environment& env, int gpus,
   const bool by_srun = env("SLURM_STEP_NUM_TASKS") != nullptr &&
                        env("OMPI_COMM_WORLD_RANK") == nullptr;
   if (!by_srun || gpus <= local_size) return {};
-  return "[launch] srun started " + std::to_string(local_size) +
-         " rank(s) on " + host_name() + ", which shows " +
-         std::to_string(gpus) +
-         " GPUs: each rank uses one, the others would be idle. Hint: srun "
-         "--ntasks-per-node=" +
-         std::to_string(gpus) +
-         " --mpi=pmix …, or `chexnet-train train …` alone in the batch script; "
-         "launch.ranks_per_node=" +
-         std::to_string(local_size) + " confirms that this is intended";
+  return formatted(
+      "[launch] srun started {} rank(s) on {}, which shows {} GPUs: each rank "
+      "uses one, the others would be idle. Hint: srun --ntasks-per-node={} "
+      "--mpi=pmix …, or `chexnet-train train …` alone in the batch script; "
+      "launch.ranks_per_node={} confirms that this is intended",
+      local_size, host_name(), gpus, gpus, local_size);
 }
 
 std::string narrow_step_problem(const Environment& env, size_t cpus) {
@@ -91,12 +90,11 @@ std::string narrow_step_problem(const Environment& env, size_t cpus) {
       env("OMPI_COMM_WORLD_RANK") != nullptr ||
       static_cast<int>(cpus) >= wanted)
     return {};
-  return "[launch] " + host_name() + ": srun gave this rank " +
-         std::to_string(cpus) + " of the " + std::to_string(wanted) +
-         " CPUs that the job asked for a task. Hint: from Slurm 22.05 on a "
-         "step does not inherit "
-         "-c: srun -c " +
-         std::to_string(wanted) + " …";
+  return formatted(
+      "[launch] {}: srun gave this rank {} of the {} CPUs that the job asked "
+      "for a task. Hint: from Slurm 22.05 on a step does not inherit -c: srun "
+      "-c {} …",
+      host_name(), cpus, wanted, wanted);
 }
 
 std::vector<std::string> command_words(const Environment& env,

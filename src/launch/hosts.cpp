@@ -15,6 +15,7 @@
 #include "chexnet/core/file_start.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -90,8 +91,8 @@ std::string host_list(const std::vector<HostSlots>& hosts, int ranks,
 std::string HostTally::add(const std::string& name, int slots) {
   if (!may_name_a_host(name)) return "'" + name + "' is no name of a host";
   if (slots > kMostSlots - slots_)
-    return "'" + name + "' has too many slots: more than " +
-           std::to_string(kMostSlots) + " together";
+    return formatted("'{}' has too many slots: more than {} together", name,
+                     kMostSlots);
   slots_ += slots;
   const auto [known, added] = place_of_.try_emplace(name, hosts_.size());
   if (added)
@@ -110,10 +111,10 @@ std::string hostfile_content(const std::filesystem::path& path,
                              const std::string& variable) {
   constexpr size_t kLargest = size_t{64} << 20;
   const auto refuse = [&](const std::string& problem) {
-    throw ConfigError("[launch] " + hostfile_name(path, variable) + ": " +
-                      problem +
-                      ". Hint: a host file has a line for each host, "
-                      "e.g. `node1 slots=4`");
+    throw ConfigError(
+        "[launch] {}: {}. Hint: a host file has a line for each host, e.g. "
+        "`node1 slots=4`",
+        hostfile_name(path, variable), problem);
   };
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -148,8 +149,9 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path,
     int slots = 1;
     const auto bad = [&](const std::string& what) {
       return ConfigError(
-          "[launch] " + file_name + ":" + std::to_string(number) + ": " + what +
-          ". Hint: `node1 slots=4`, or `node1` once for each rank");
+          "[launch] {}:{}: {}. Hint: `node1 slots=4`, or `node1` once for each "
+          "rank",
+          file_name, number, what);
     };
     const auto count = [&](const std::string& text) {
       const auto value = parsed_number<int>(text);
@@ -175,8 +177,8 @@ std::vector<HostSlots> read_hostfile(const std::filesystem::path& path,
   }
   auto hosts = tally.take();
   if (hosts.empty())
-    throw ConfigError("[launch] " + file_name +
-                      ": names no host. Hint: a line for each host");
+    throw ConfigError("[launch] {}: names no host. Hint: a line for each host",
+                      file_name);
   return hosts;
 }
 

@@ -68,8 +68,8 @@ class Asker {
     std::string name =
         (fs::temp_directory_path() / "chexnet-hosts-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr)
-      throw DeviceError("[launch] " + name + ": " + std::strerror(errno) +
-                        ". Hint: export TMPDIR=/another/folder");
+      throw DeviceError("[launch] {}: {}. Hint: export TMPDIR=/another/folder",
+                        name, std::strerror(errno));
     folder_ = name;
   }
   ~Asker() {

@@ -3,6 +3,8 @@
 #include <array>
 #include <string_view>
 
+#include "chexnet/core/text_format.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -67,10 +69,11 @@ std::string launcher_problem(const Environment& env, MpiFamily family) {
   // Slurm's PMIx alone: an MPICH can be built for it.
   if (family == MpiFamily::kMpich && env("OMPI_COMM_WORLD_SIZE") == nullptr)
     return {};
-  return std::string("[launch] the launcher of ") + mpi_title(*launcher) +
-         " started this rank, and launch.mpi=" + choice_name(family) +
-         " asks for " + mpi_title(family) + ". Hint: launch.mpi=auto, or the " +
-         "mpirun of " + mpi_title(family);
+  return formatted(
+      "[launch] the launcher of {} started this rank, and launch.mpi={} asks "
+      "for {}. Hint: launch.mpi=auto, or the mpirun of {}",
+      mpi_title(*launcher), choice_name(family), mpi_title(family),
+      mpi_title(family));
 }
 
 std::string library_hint(const Environment& env, MpiFamily family) {
@@ -81,9 +84,10 @@ std::string library_hint(const Environment& env, MpiFamily family) {
     return "srun started this rank by PMI-1 or PMI-2, which Open MPI does not "
            "speak: srun --mpi=pmix, or " +
            load;
-  return std::string("the launcher of ") + mpi_title(family) +
-         " started this rank: " + load + ", or start it by the mpirun of " +
-         mpi_title(other_mpi(family));
+  return formatted(
+      "the launcher of {} started this rank: {}, or start it by the mpirun of "
+      "{}",
+      mpi_title(family), load, mpi_title(other_mpi(family)));
 }
 
 MpiName mpi_name_in(const std::string& text) {

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "chexnet/core/shared_library.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {
@@ -60,8 +61,8 @@ std::string cut_off_problem(const std::string& path) {
   const uint64_t end = end_by_headers(file);
   const uint64_t smallest = std::max<uint64_t>(end, sizeof(Elf64_Ehdr));
   if (bytes >= smallest) return {};
-  return "is damaged: its headers speak of " + std::to_string(smallest) +
-         " bytes, the file has " + std::to_string(bytes);
+  return formatted("is damaged: its headers speak of {} bytes, the file has {}",
+                   smallest, bytes);
 }
 
 std::string program_folder() {

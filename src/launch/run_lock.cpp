@@ -110,11 +110,12 @@ void RunLock::require() {
   const std::string other = other_owner(folder_);
   if (is_other_folder || !other.empty())
     throw CheckpointError(
-        "[launch] " + folder_.string() + ": " +
-        (other.empty() ? "is another folder than the one that this run began in"
-                       : "another run was begun here by " + other) +
-        "; nothing of this run is written into it. Hint: where its own folder "
-        "was moved to, --out and --resume auto go on with this run");
+        "[launch] {}: {}; nothing of this run is written into it. Hint: where "
+        "its own folder was moved to, --out and --resume auto go on with this "
+        "run",
+        folder_.string(),
+        other.empty() ? "is another folder than the one that this run began in"
+                      : "another run was begun here by " + other);
   if (has_name(fd_, path)) return;
   log_warning("[launch] " + path.string() +
               ": was removed while this run holds it; it is taken again. Hint: "
@@ -132,9 +133,9 @@ void RunLock::take(double timeout_s) {
     fd_ = open_lock_file(path);
     if (fd_ < 0) {
       const int problem = errno;
-      throw CheckpointError("[launch] " + path.string() + ": " +
-                            std::strerror(problem) +
-                            ". Hint: " + write_hint(problem, "--out"));
+      throw CheckpointError("[launch] {}: {}. Hint: {}", path.string(),
+                            std::strerror(problem),
+                            write_hint(problem, "--out"));
     }
     error = lock(fd_, timeout_s);
   } while (error == 0 && !has_name(fd_, path));
@@ -142,10 +143,10 @@ void RunLock::take(double timeout_s) {
     if (error == EWOULDBLOCK) {
       const std::string holder = holder_of(text_of(fd_));
       ::close(std::exchange(fd_, -1));
-      throw CheckpointError("[launch] " + folder_.string() + ": in use by " +
-                            holder +
-                            ". Hint: wait for that run, stop it, or choose "
-                            "another folder with --out");
+      throw CheckpointError(
+          "[launch] {}: in use by {}. Hint: wait for that run, stop it, or "
+          "choose another folder with --out",
+          folder_.string(), holder);
     }
     log_warning("[launch] " + path.string() +
                 ": this file system has no locks (" + std::strerror(error) +

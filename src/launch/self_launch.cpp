@@ -176,9 +176,10 @@ std::vector<std::string> words_of(const std::string& text) {
       word += c;
   }
   if (quote != 0)
-    throw ConfigError("[launch] " + text +
-                      ": a quote is not closed. Hint: close it, or put it "
-                      "between quotes of the other kind");
+    throw ConfigError(
+        "[launch] {}: a quote is not closed. Hint: close it, or put it between "
+        "quotes of the other kind",
+        text);
   if (in_word) words.push_back(word);
   return words;
 }
@@ -236,9 +237,9 @@ std::optional<int> ended(pid_t child) {
   if (found == 0 || (found < 0 && errno == EINTR)) return std::nullopt;
   if (found < 0)
     throw DeviceError(
-        std::string("[launch] it is not known how the command ended: ") +
-        std::strerror(errno) +
-        ". Hint: something else in this process waited for it");
+        "[launch] it is not known how the command ended: {}. Hint: something "
+        "else in this process waited for it",
+        std::strerror(errno));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -303,8 +304,8 @@ pid_t start_child(const std::vector<std::string>& command,
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0)
-    throw DeviceError("[launch] fork: " + std::string(std::strerror(errno)) +
-                      ". Hint: ulimit -u");
+    throw DeviceError("[launch] fork: {}. Hint: ulimit -u",
+                      std::strerror(errno));
   if (child == 0) become(argv, parent, signals.before(), streams);
   setpgid(child, child);  // here too: it may be killed before it runs
   return child;

@@ -89,11 +89,11 @@ std::string lack_of_room(const std::string& folder) {
     const double bytes =
         static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
     if (disk.f_blocks != 0 && bytes < kSessionBytes)
-      return "has " + readable_bytes(bytes) + " free, " +
-             readable_bytes(kSessionBytes) + " are needed";
+      return formatted("has {} free, {} are needed", readable_bytes(bytes),
+                       readable_bytes(kSessionBytes));
     if (disk.f_files != 0 && static_cast<double>(disk.f_favail) < kSessionFiles)
-      return "has room for " + std::to_string(disk.f_favail) + " files, " +
-             std::to_string(static_cast<int>(kSessionFiles)) + " are needed";
+      return formatted("has room for {} files, {} are needed", disk.f_favail,
+                       static_cast<int>(kSessionFiles));
   }
 
   // A quota shows in none of these figures.

@@ -47,8 +47,8 @@ StreamRelay::StreamRelay(int to, Lines lines) : to_(to) {
   if (lines == Lines::kErrorsOnce) repeated_.emplace();
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    throw DeviceError(std::string("[launch] pipe: ") + std::strerror(errno) +
-                      ". Hint: ulimit -n");
+    throw DeviceError("[launch] pipe: {}. Hint: ulimit -n",
+                      std::strerror(errno));
   read_ = ends[0];
   write_ = ends[1];
 }

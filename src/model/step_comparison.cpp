@@ -14,6 +14,7 @@
 #include <iterator>
 
 #include "chexnet/core/philox.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/model/loss.hpp"
 
 namespace chexnet {
@@ -225,9 +226,10 @@ std::string first_disagreement(const std::vector<LayerDifference>& layers) {
   const std::string before = wrong == layers.begin()
                                  ? "nothing before agrees"
                                  : text(*std::prev(wrong)) + " still agree";
-  return text(*wrong) + " differ by " + difference_text(wrong->difference) +
-         " of their norm, where rounding explains " +
-         difference_text(wrong->allowed) + " (" + before + ")";
+  return formatted(
+      "{} differ by {} of their norm, where rounding explains {} ({})",
+      text(*wrong), difference_text(wrong->difference),
+      difference_text(wrong->allowed), before);
 }
 
 const LayerDifference& worst_of(const std::vector<LayerDifference>& layers) {

@@ -151,14 +151,13 @@ std::string first_unmatched(const ForeignWeights& file,
   const std::string wanted = unfit.front().substr(0, unfit.front().find(' '));
   const std::string unmatched = first_unmatched(file, tensors);
   throw CheckpointError(
-      "[weights] " + origin + ": " + std::to_string(unfit.size()) +
-      " tensors do not fit this network, e.g. " + listed(unfit, 3) +
-      (unmatched.empty()
-           ? ""
-           : "; first of the file that is none of its: " + unmatched) +
-      ". Hint: another model.arch? Names of torchvision, timm, "
-      "torchxrayvision and CheXNet reproductions are known; nearest names in "
-      "the file: " +
+      "[weights] {}: {} tensors do not fit this network, e.g. {}{}. Hint: "
+      "another model.arch? Names of torchvision, timm, torchxrayvision and "
+      "CheXNet reproductions are known; nearest names in the file: {}",
+      origin, unfit.size(), listed(unfit, 3),
+      unmatched.empty()
+          ? ""
+          : "; first of the file that is none of its: " + unmatched,
       nearest_names(wanted, names));
 }
 
@@ -168,9 +167,9 @@ void check_finite(const ForeignWeights& file, const NetworkTensors& tensors,
     const NamedArray* array = file.find(name);
     if (array != nullptr && !view_of(*array).isfinite().all().item<bool>())
       throw CheckpointError(
-          "[weights] " + origin + ": " + name +
-          " is not finite. Hint: the network diverged, or the file is damaged; "
-          "take an earlier checkpoint or other weights");
+          "[weights] {}: {} is not finite. Hint: the network diverged, or the "
+          "file is damaged; take an earlier checkpoint or other weights",
+          origin, name);
   }
 }
 
@@ -206,8 +205,9 @@ std::vector<std::string> findings_of(const SafetensorsFile& file,
         .get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception& e) {
     throw CheckpointError(
-        "[weights] " + origin + ": its description is damaged: " + e.what() +
-        ". Hint: metadata 'chexnet' is JSON with a list 'findings'");
+        "[weights] {}: its description is damaged: {}. Hint: metadata "
+        "'chexnet' is JSON with a list 'findings'",
+        origin, e.what());
   }
 }
 

@@ -161,9 +161,9 @@ bool is_record(std::string_view name) {
 std::vector<Kept> records_of(const fs::path& folder) {
   const ForeignFolder run(folder);
   if (const auto problem = run.problem_of("config.yaml"); !problem.empty())
-    throw CheckpointError("[doctor] " + (folder / "config.yaml").string() +
-                          ": " + problem +
-                          ". Hint: ask the owner of the run to collect it");
+    throw CheckpointError(
+        "[doctor] {}: {}. Hint: ask the owner of the run to collect it",
+        (folder / "config.yaml").string(), problem);
   std::vector<Kept> kept;
   const auto keep = [&](const ForeignFolder& from, const std::string& name,
                         const fs::path& as) {
@@ -272,8 +272,9 @@ fs::path collect_for_help(const fs::path& run_folder,
        "--numeric-owner", "--sort=name", "-czf", packed.string(), name},
       60);
   if (tar.exit_code != 0)
-    throw CheckpointError("[doctor] " + packed.string() +
-                          ": tar failed, see above. Hint: is TMPDIR full?");
+    throw CheckpointError(
+        "[doctor] {}: tar failed, see above. Hint: is TMPDIR full?",
+        packed.string());
   write_atomically(archive, read_text(packed));
   return fs::absolute(archive);
 }

@@ -77,8 +77,8 @@ MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start)
   lines_.open(AppendName(path_).name(), std::ios::app);
   if (!lines_ || !tensorboard_.good())
     throw CheckpointError(
-        "[report] " + path_.string() +
-        ": cannot be written. Hint: is the run folder writable?");
+        "[report] {}: cannot be written. Hint: is the run folder writable?",
+        path_.string());
   sync_folder(folder);
 }
 MetricsLog::~MetricsLog() = default;
@@ -111,10 +111,9 @@ void MetricsLog::write(const std::string& event, int64_t step,
   lines_.flush();
   if (!lines_)
     throw CheckpointError(
-        "[report] " + path_.string() +
-        ": cannot be written: " + std::strerror(errno) +
-        ". Hint: the earlier checkpoints are untouched; see that there is "
-        "space and quota, and resume");
+        "[report] {}: cannot be written: {}. Hint: the earlier checkpoints are "
+        "untouched; see that there is space and quota, and resume",
+        path_.string(), std::strerror(errno));
   if (prometheus_) prometheus_->take(nlohmann::json::parse(json_text(line)));
 }
 

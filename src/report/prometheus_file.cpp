@@ -93,10 +93,10 @@ PrometheusFile::PrometheusFile(const RunConfig& run, fs::path run_folder)
   std::error_code error;
   if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0)
     throw ConfigError(
-        "[report] run.prometheus = " + folder.string() +
-        ": no folder that this user may write in. Hint: make it on the host of "
-        "rank 0, and name it to the node exporter "
-        "(--collector.textfile.directory)");
+        "[report] run.prometheus = {}: no folder that this user may write in. "
+        "Hint: make it on the host of rank 0, and name it to the node exporter "
+        "(--collector.textfile.directory)",
+        folder.string());
   try {
     remove_pages_of_gone_runs(folder);
   } catch (const std::exception& e) {

@@ -66,29 +66,30 @@ Json read_results(const std::filesystem::path& folder) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     throw CheckpointError(
-        "[report] " + folder.string() + ": no " + kFile +
-        ". Hint: a run writes it with its final scores; `train CONFIG --resume "
-        "--out RUN` finishes a run that was stopped");
+        "[report] {}: no {}. Hint: a run writes it with its final scores; "
+        "`train CONFIG --resume --out RUN` finishes a run that was stopped",
+        folder.string(), kFile);
   const std::string text = read_text(path);
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {
     const JsonFault fault = json_fault(text);
-    throw CheckpointError("[report] " + path.string() + ":" +
-                          std::to_string(fault.line) +
-                          ": is no JSON: " + fault.what +
-                          ". Hint: the file is damaged or was edited; copy it "
-                          "again from where the run was made");
+    throw CheckpointError(
+        "[report] {}:{}: is no JSON: {}. Hint: the file is damaged or was "
+        "edited; copy it again from where the run was made",
+        path.string(), fault.line, fault.what);
   }
   const Json format = json.is_object() ? json.value("format", Json()) : Json();
   if (format == kFormat) return json;
+  if (format.is_number())
+    throw CheckpointError(
+        "[report] {}:1: has the format {}, and this version reads {}. Hint: "
+        "use "
+        "the version that wrote it",
+        path.string(), format.dump(), kFormat);
   throw CheckpointError(
-      "[report] " + path.string() + ":1: " +
-      (format.is_number()
-           ? "has the format " + format.dump() + ", and this version reads " +
-                 std::to_string(kFormat) +
-                 ". Hint: use the version that wrote it"
-           : "is no record of a run: it has no format. Hint: copy it again "
-             "from where the run was made"));
+      "[report] {}:1: is no record of a run: it has no format. Hint: copy it "
+      "again from where the run was made",
+      path.string());
 }
 
 }  // namespace chexnet

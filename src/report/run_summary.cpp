@@ -40,8 +40,9 @@ bool is_there(const fs::path& path) {
   const bool there = fs::exists(path, error);
   if (error)
     throw CheckpointError(
-        "[status] " + path.string() + ": " + error.message() +
-        ". Hint: ask the owner of the run for permission to read its folder");
+        "[status] {}: {}. Hint: ask the owner of the run for permission to "
+        "read its folder",
+        path.string(), error.message());
   return there;
 }
 
@@ -52,8 +53,9 @@ std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
 void check_holds_run(const fs::path& folder) {
   if (is_there(folder / "config.yaml")) return;
   throw CheckpointError(
-      "[run] " + folder.string() +
-      ": holds no run (no config.yaml). Hint: name a folder like runs/NAME");
+      "[run] {}: holds no run (no config.yaml). Hint: name a folder like "
+      "runs/NAME",
+      folder.string());
 }
 
 void find_checkpoint(RunSummary& run) {
@@ -83,13 +85,14 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
   std::ranges::sort(runs);
   if (runs.empty() && run_is_locked(folder).value_or(false))
     throw CheckpointError(
-        "[status] " + folder.string() +
-        ": a run is starting here, and still looks for its data. Hint: ask "
-        "again in a while");
+        "[status] {}: a run is starting here, and still looks for its data. "
+        "Hint: ask again in a while",
+        folder.string());
   if (runs.empty())
     throw CheckpointError(
-        "[status] " + folder.string() +
-        ": neither a run nor a folder of runs. Hint: runs are in runs/NAME");
+        "[status] {}: neither a run nor a folder of runs. Hint: runs are in "
+        "runs/NAME",
+        folder.string());
   return runs;
 }
 

@@ -24,10 +24,10 @@ void note_waiting_run(const fs::path& run_folder, const std::string& job) {
   std::error_code error;
   fs::create_directories(run_folder, error);
   if (error)
-    throw CheckpointError("[run] " + run_folder.string() +
-                          ": cannot be created: " + error.message() +
-                          ". Hint: does the job write there, and this host "
-                          "not?");
+    throw CheckpointError(
+        "[run] {}: cannot be created: {}. Hint: does the job write there, and "
+        "this host not?",
+        run_folder.string(), error.message());
   write_atomically(file_of(run_folder), job + "\n");
   // It may have begun meanwhile, and it looks but once.
   if (has_begun(run_folder)) forget_waiting_run(run_folder);

@@ -39,9 +39,10 @@ double smallest_of_all(Communicator& comm, double mine) {
 void require_one_image(int64_t found, double budget,
                        const std::string& remedy) {
   if (found > 0) return;
-  throw ConfigError("[train] not even one image per rank fits into " +
-                    readable_bytes(std::max(budget, 0.0)) +
-                    ". Hint: " + remedy + ", or a smaller data.crop");
+  throw ConfigError(
+      "[train] not even one image per rank fits into {}. Hint: {}, or a "
+      "smaller data.crop",
+      readable_bytes(std::max(budget, 0.0)), remedy);
 }
 
 // Images that a rank computes at once, by the engine's plan.

@@ -35,7 +35,7 @@ void refuse_on_all(Communicator& comm, const std::string& problem) {
   if (problem.empty())
     throw DeviceError(
         "[device] another rank cannot use its GPU. Hint: see its message");
-  throw DeviceError("[device] " + host_name() + ": " + problem);
+  throw DeviceError("[device] {}: {}", host_name(), problem);
 }
 
 // Why ranks may have met on one of `count` GPUs, and what to do.
@@ -68,16 +68,15 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm,
   const bool some_have = any_rank(comm, device.cuda != nullptr);
   const bool some_lack = any_rank(comm, device.cuda == nullptr);
   if (config.device == DeviceKind::kCuda && some_lack)
-    throw DeviceError("[device] launch.device=cuda, but " +
-                      (device.cuda != nullptr ? "another rank" : host_name()) +
-                      " sees no GPU. Hint: `chexnet-train doctor` there shows "
-                      "what is missing" +
-                      kOrOnCpu);
+    throw DeviceError(
+        "[device] launch.device=cuda, but {} sees no GPU. Hint: `chexnet-train "
+        "doctor` there shows what is missing{}",
+        device.cuda != nullptr ? "another rank" : host_name(), kOrOnCpu);
   if (some_have && some_lack)
-    throw DeviceError("[device] only some of the ranks see a GPU (" +
-                      host_name() + (device.cuda ? " does" : " does not") +
-                      "). Hint: check CUDA_VISIBLE_DEVICES and the driver, or "
-                      "set launch.device=cpu");
+    throw DeviceError(
+        "[device] only some of the ranks see a GPU ({}{}). Hint: check "
+        "CUDA_VISIBLE_DEVICES and the driver, or set launch.device=cpu",
+        host_name(), device.cuda ? " does" : " does not");
   if (device.cuda == nullptr) return;
   const int count = device.cuda->device_count();
   const int index = comm.world().local_rank % count;
@@ -89,9 +88,9 @@ void choose_gpu(const LaunchConfig& config, Communicator& comm,
   const std::string place = host_name() + " " + device.gpu.uuid;
   const bool doubled = shared_by(gather_text(comm, place), place) > 1;
   if (any_rank(comm, doubled))
-    throw DeviceError("[device] two ranks share one GPU (" + device.gpu.name +
-                      " " + device.gpu.uuid + " on " + host_name() +
-                      "). Hint: " + sharing_hint(count));
+    throw DeviceError(
+        "[device] two ranks share one GPU ({} {} on {}). Hint: {}",
+        device.gpu.name, device.gpu.uuid, host_name(), sharing_hint(count));
   const std::string slot = host_name() + " " + device.gpu.slot;
   if (any_rank(comm, shared_by(gather_text(comm, slot), slot) > 1))
     throw DeviceError(
@@ -116,10 +115,10 @@ int compute_threads(const LaunchConfig& config, int cores) {
   const char* omp = std::getenv("OMP_NUM_THREADS");  // PBS's ompthreads
   const long of_job = omp == nullptr ? 0 : std::strtol(omp, nullptr, 10);
   if (of_job > kMost)
-    throw ConfigError("[launch] OMP_NUM_THREADS=" + std::string(omp) +
-                      " is more threads than a rank can have. Hint: at most " +
-                      std::to_string(kMost) +
-                      "; launch.threads counts before it");
+    throw ConfigError(
+        "[launch] OMP_NUM_THREADS={} is more threads than a rank can have. "
+        "Hint: at most {}; launch.threads counts before it",
+        omp, kMost);
   return of_job > 0 ? static_cast<int>(of_job) : cores;
 }
 

@@ -163,11 +163,11 @@ void TrainingLoop::check_finite_state() {
                              &step_.average());
   found = broadcast_text(parts_.comm, found);
   if (found.empty()) return;
-  throw NumericError("[train] after step " + std::to_string(state_.step) +
-                     ": " + found +
-                     " is not finite, so no checkpoint is written. Hint: lower "
-                     "train.lr, or set train.clip_norm; the last checkpoint is "
-                     "untouched");
+  throw NumericError(
+      "[train] after step {}: {} is not finite, so no checkpoint is written. "
+      "Hint: lower train.lr, or set train.clip_norm; the last checkpoint is "
+      "untouched",
+      state_.step, found);
 }
 
 void TrainingLoop::checkpoint() {

@@ -40,9 +40,9 @@ void begin_folder(const std::filesystem::path& folder, Communicator& comm) {
     std::filesystem::create_directories(folder, error);
   }
   if (any_rank(comm, static_cast<bool>(error)))
-    throw CheckpointError("[report] " + folder.string() + ": " +
-                          (error ? error.message() : "see rank 0") +
-                          ". Hint: is the run folder writable?");
+    throw CheckpointError("[report] {}: {}. Hint: is the run folder writable?",
+                          folder.string(),
+                          error ? error.message() : "see rank 0");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/train/run/remembered_check.hpp"
 
@@ -76,14 +77,14 @@ bool check_first_contact(const SelfTestSubject& subject, const Contact& contact,
     without.own_kernels = false;
     return check_first_contact(without, contact, comm, timeout_s, backends);
   }
+  const std::string what =
+      problem.empty()
+          ? "the device of another rank computes wrongly; see its message"
+          : formatted("{} computes wrongly. {}", contact.place, problem);
   throw DeviceError(
-      "[self-test] " +
-      (problem.empty()
-           ? std::string("the device of another rank computes wrongly; see "
-                         "its message")
-           : contact.place + " computes wrongly. " + problem) +
-      ". Hint: chexnet-train doctor shows both networks; another driver or "
-      "variant (scripts/setup --cuda), or launch.device=cpu");
+      "[self-test] {}. Hint: chexnet-train doctor shows both networks; another "
+      "driver or variant (scripts/setup --cuda), or launch.device=cpu",
+      what);
 }
 
 }  // namespace chexnet

@@ -62,9 +62,8 @@ std::string remedy_of(const std::string& cause) {
 std::string in_parts(const FullStep& step, int64_t most) {
   int64_t parts = (step.images + most - 1) / most;
   while (step.images % parts != 0) ++parts;
-  return "train.accumulate=" + std::to_string(parts) +
-         " computes the same batch in parts of " +
-         counted(step.images / parts, "image");
+  return formatted("train.accumulate={} computes the same batch in parts of {}",
+                   parts, counted(step.images / parts, "image"));
 }
 
 std::string smaller_step(const TrainConfig& config, const FullStep& step,
@@ -74,9 +73,9 @@ std::string smaller_step(const TrainConfig& config, const FullStep& step,
   if (at_once <= 1 || step.fitting == 0) return one_image;
   if (step.fitting && *step.fitting < at_once) {
     const int64_t batch = *step.fitting * config.accumulate * step.ranks;
-    return counted(*step.fitting, "image") +
-           " at once fit: train.batch=" + std::to_string(batch) + ", or " +
-           in_parts(step, *step.fitting);
+    return formatted("{} at once fit: train.batch={}, or {}",
+                     counted(*step.fitting, "image"), batch,
+                     in_parts(step, *step.fitting));
   }
   return in_parts(step, at_once / 2) + "; " +
          (config.batch ? "train.batch=auto finds the largest that fits"
@@ -90,10 +89,11 @@ std::string library_error_text(const c10::Error& error) {
   const std::string cause = cause_of(error);
   const bool memory =
       dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
-  return "[libtorch] " + host_name() + ": " + cause + ". Hint: " +
-         (memory ? "lower train.batch or eval.batch, or leave the GPU to this "
-                   "rank alone (nvidia-smi)"
-                 : remedy_of(cause));
+  return formatted(
+      "[libtorch] {}: {}. Hint: {}", host_name(), cause,
+      memory ? "lower train.batch or eval.batch, or leave the GPU to this "
+               "rank alone (nvidia-smi)"
+             : remedy_of(cause));
 }
 
 std::string out_of_memory_text(const c10::OutOfMemoryError& error,
@@ -101,12 +101,11 @@ std::string out_of_memory_text(const c10::OutOfMemoryError& error,
                                const FullStep& step) {
   assert(step.images > 0 && config.accumulate > 0);
   const int64_t at_once = step.images / config.accumulate;
-  return "[memory] " + host_name() + ": the GPU has no room for a step of " +
-         counted(at_once, "image") +
-         " (train.batch=" + std::to_string(step.batch) +
-         ", train.accumulate=" + std::to_string(config.accumulate) +
-         "): " + cause_of(error) +
-         ". Hint: " + smaller_step(config, step, at_once);
+  return formatted(
+      "[memory] {}: the GPU has no room for a step of {} (train.batch={}, "
+      "train.accumulate={}): {}. Hint: {}",
+      host_name(), counted(at_once, "image"), step.batch, config.accumulate,
+      cause_of(error), smaller_step(config, step, at_once));
 }
 
 }  // namespace chexnet

@@ -65,11 +65,10 @@ void check_classifier(const SafetensorsFile& file, size_t findings,
     const NamedArray* weight = file.find(name);
     if (weight == nullptr || weight->shape.empty()) continue;
     if (std::cmp_not_equal(weight->shape[0], findings))
-      throw CheckpointError("[checkpoint] " + path.string() + ": names " +
-                            std::to_string(findings) + " findings, and its " +
-                            name + " has " + std::to_string(weight->shape[0]) +
-                            " rows. Hint: the file is damaged; take it from "
-                            "the run again");
+      throw CheckpointError(
+          "[checkpoint] {}: names {} findings, and its {} has {} rows. Hint: "
+          "the file is damaged; take it from the run again",
+          path.string(), findings, name, weight->shape[0]);
   }
 }
 
@@ -88,9 +87,10 @@ nlohmann::json description_of(const SafetensorsFile& file,
   if (!has("arch", Type::string) || !has("findings", Type::array) ||
       !has("config", Type::string))
     throw CheckpointError(
-        "[checkpoint] " + path.string() +
-        ": is no model of this program: its findings and preprocessing are not "
-        "known. Hint: for plain weights use model.weights");
+        "[checkpoint] {}: is no model of this program: its findings and "
+        "preprocessing are not known. Hint: for plain weights use "
+        "model.weights",
+        path.string());
   check_classifier(file, json["findings"].size(), path);
   return json;
 }
@@ -140,17 +140,17 @@ void refuse_rules_of_another(const DecisionRules& rules,
   std::vector<std::string> names;
   for (const auto& finding : rules.findings) names.push_back(finding.finding);
   if (names != findings)
-    throw CheckpointError("[checkpoint] " + path.string() +
-                          ": its thresholds are of " + listed(names) +
-                          ", its outputs in this order: " + listed(findings) +
-                          hint);
+    throw CheckpointError(
+        "[checkpoint] {}: its thresholds are of {}, its outputs in this order: "
+        "{}{}",
+        path.string(), listed(names), listed(findings), hint);
   if (rules.model_sha256 != sha256)
     throw CheckpointError(
-        "[checkpoint] " + path.string() +
-        ": its thresholds and calibration were chosen for a model with other "
-        "weights, names or preprocessing (SHA-256 " +
-        rules.model_sha256.substr(0, 12) + ", this one " +
-        sha256.substr(0, 12) + ")" + hint);
+        "[checkpoint] {}: its thresholds and calibration were chosen for a "
+        "model with other weights, names or preprocessing (SHA-256 {}, this "
+        "one {}){}",
+        path.string(), rules.model_sha256.substr(0, 12), sha256.substr(0, 12),
+        hint);
 }
 
 // A threshold that was changed by hand is as sound as the one that was chosen.
@@ -167,18 +167,19 @@ void check_rules_sum(const Metadata& metadata,
   }
   if (sum->second != sha256_hex(metadata.at(kRules)))
     throw CheckpointError(
-        "[checkpoint] " + path.string() +
-        ": its thresholds and calibration are not those that were chosen for "
-        "it (their SHA-256 differs). Hint: the file was changed after it was "
-        "written; take the model from its run folder");
+        "[checkpoint] {}: its thresholds and calibration are not those that "
+        "were chosen for it (their SHA-256 differs). Hint: the file was "
+        "changed after it was written; take the model from its run folder",
+        path.string());
 }
 
 // Names become columns, tags and lines of a terminal.
 void check_names(const std::vector<std::string>& findings,
                  const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& what) {
-    throw CheckpointError("[checkpoint] " + path.string() + ": its findings " +
-                          what + ". Hint: the file was changed");
+    throw CheckpointError(
+        "[checkpoint] {}: its findings {}. Hint: the file was changed",
+        path.string(), what);
   };
   if (findings.empty()) refuse("are none");
   if (const auto twice = doubled_finding(findings); !twice.empty())
@@ -203,9 +204,10 @@ ModelCard read_model_card(const std::filesystem::path& path) {
     for (const auto& [name, split] : splits.items())
       if (split.is_object()) card.splits[name] = split.value("sha256", "");
   } catch (const nlohmann::json::exception& e) {
-    throw CheckpointError("[checkpoint] " + path.string() +
-                          ": its description is damaged: " + e.what() +
-                          ". Hint: the file was changed");
+    throw CheckpointError(
+        "[checkpoint] {}: its description is damaged: {}. Hint: the file was "
+        "changed",
+        path.string(), e.what());
   }
   const auto rules = file.metadata().find(kRules);
   if (rules == file.metadata().end()) return card;

@@ -3,6 +3,7 @@
 #include "chexnet/train/network_options.hpp"
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
@@ -30,13 +31,14 @@ void check_precision(Precision precision, const Device& device,
   const bool cannot = precision == Precision::kBf16 && !device.where.is_cpu() &&
                       device.gpu.major < kFirstWithBf16;
   if (!any_rank(comm, cannot)) return;
+  const std::string has =
+      cannot ? formatted("{} has a {} (sm_{}{})", host_name(), device.gpu.name,
+                         device.gpu.major, device.gpu.minor)
+             : "another rank has an older one";
   throw DeviceError(
-      "[device] train.precision=bf16 needs a GPU from sm_80 on, and " +
-      (cannot ? host_name() + " has a " + device.gpu.name + " (sm_" +
-                    std::to_string(device.gpu.major) +
-                    std::to_string(device.gpu.minor) + ")"
-              : std::string("another rank has an older one")) +
-      ". Hint: train.precision=fp16, which scales the loss by itself");
+      "[device] train.precision=bf16 needs a GPU from sm_80 on, and {}. Hint: "
+      "train.precision=fp16, which scales the loss by itself",
+      has);
 }
 
 bool own_engine_on(const Device& device, EngineKind asked) {

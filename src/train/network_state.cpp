@@ -136,18 +136,18 @@ void check_same_data(const std::filesystem::path& folder,
   if (json.value("finding_names_sha256", "") !=
       dataset.manifest.finding_names_sha256)
     throw CheckpointError(
-        "[checkpoint] " + path.string() +
-        ": was trained with another data.finding_names, so its labels differ. "
-        "Hint: resume with that file, or start a new run with --out");
+        "[checkpoint] {}: was trained with another data.finding_names, so its "
+        "labels differ. Hint: resume with that file, or start a new run with "
+        "--out",
+        path.string());
   const nlohmann::json::json_pointer train_sum("/splits/train/sha256");
   if (!json.contains(train_sum) ||
       json.at(train_sum) != dataset.splits.train.sha256)
     throw CheckpointError(
-        "[checkpoint] " + path.string() +
-        ": was trained on another training split than this config makes. Hint: "
-        "resume with the lists, table and seed of that run (its config.yaml "
-        "and "
-        "split.csv)");
+        "[checkpoint] {}: was trained on another training split than this "
+        "config makes. Hint: resume with the lists, table and seed of that run "
+        "(its config.yaml and split.csv)",
+        path.string());
   if (json.value("manifest_sha256", "") != dataset.manifest.sha256)
     log_warning("[checkpoint] " + dataset.manifest.path +
                 " is not the file this run started with: labels may differ "
@@ -163,9 +163,9 @@ void read_network(const std::filesystem::path& path, const Config& config,
   const auto differs = [&](const std::string& what, const std::string& saved,
                            const std::string& asked) {
     throw CheckpointError(
-        "[checkpoint] " + path.string() + ": its " + what + " is " + saved +
-        ", the config says " + asked +
-        ". Hint: use the config of that run, or another checkpoint");
+        "[checkpoint] {}: its {} is {}, the config says {}. Hint: use the "
+        "config of that run, or another checkpoint",
+        path.string(), what, saved, asked);
   };
   const std::string arch = choice_name(config.model.arch);
   if (json.value("arch", "") != arch)
@@ -193,18 +193,19 @@ void read_optimizer(const std::filesystem::path& folder,
                         const std::vector<int64_t>& shape) {
     const NamedArray* array = file.find(name);
     if (array == nullptr || array->data.size() != values.nbytes())
-      throw CheckpointError("[checkpoint] " + path.string() + ": no state '" +
-                            name +
-                            "' of the right size. Hint: was the run started "
-                            "with another optimizer or precision?");
+      throw CheckpointError(
+          "[checkpoint] {}: no state '{}' of the right size. Hint: was the run "
+          "started with another optimizer or precision?",
+          path.string(), name);
     const at::Tensor stored =
         at::from_blob(const_cast<std::byte*>(array->data.data()), shape,
                       values.options().device(at::kCPU));
     if (!is_finite(stored))
-      throw CheckpointError("[checkpoint] " + path.string() + ": " + name +
-                            " is not finite. Hint: the training had gone "
-                            "wrong by then; move this checkpoint away to "
-                            "resume from the one before it");
+      throw CheckpointError(
+          "[checkpoint] {}: {} is not finite. Hint: the training had gone "
+          "wrong by then; move this checkpoint away to resume from the one "
+          "before it",
+          path.string(), name);
     values.copy_(stored);
   };
   for (const auto& [slot, flat] : slots_of(optimizer, average)) {
@@ -247,10 +248,10 @@ void broadcast_from_rank_0(Communicator& comm, Parameters& parameters,
     const auto hashes = gather_text(comm, parameters_sha256(parameters));
     for (size_t r = 1; r < hashes.size(); ++r)
       if (hashes[r] != hashes[0])
-        throw DeviceError("[train] rank " + std::to_string(r) +
-                          " has other weights than rank 0 after the broadcast. "
-                          "Hint: hardware or "
-                          "transport fault");
+        throw DeviceError(
+            "[train] rank {} has other weights than rank 0 after the "
+            "broadcast. Hint: hardware or transport fault",
+            r);
   }
   parameters.refresh_compute_copies();
 }

@@ -64,29 +64,28 @@ void check_ranks_agree(Communicator& comm, uint64_t own_sum,
   for (const int rank : differ)
     who += (who.empty() ? "" : ", ") +
            named(placements[static_cast<size_t>(rank)]);
-  const bool is_clear = differ.size() < sums.size();
+  const char* others = ", and which is right cannot be told from so few";
+  if (differ.size() < sums.size())
+    others = differ.size() == 1 ? " differs from all others"
+                                : " differ from all others";
   throw DeviceError(
-      "[train] after step " + std::to_string(done) +
-      " the ranks hold different weights: " + who +
-      (is_clear ? (differ.size() == 1 ? " differs" : " differ") +
-                      std::string(" from all others")
-                : ", and which is right cannot be told from so few") +
-      ". Memory, a processor, a GPU or the network has changed a bit. Hint: "
-      "checkpoints are written only while all ranks agree, so a restart or "
-      "--resume goes back to the last; leave out a host that is named again. "
-      "Ranks on processors that compute differently: train.verify_every=0");
+      "[train] after step {} the ranks hold different weights: {}{}. Memory, a "
+      "processor, a GPU or the network has changed a bit. Hint: checkpoints "
+      "are written only while all ranks agree, so a restart or --resume goes "
+      "back to the last; leave out a host that is named again. Ranks on "
+      "processors that compute differently: train.verify_every=0",
+      done, who, others);
 }
 
 void check_unchanged(uint64_t agreed, uint64_t own_sum,
                      const PlacementRow& placement, int64_t done) {
   if (own_sum == agreed) return;
   throw DeviceError(
-      "[train] after step " + std::to_string(done) + " the weights of " +
-      named(placement) +
-      " changed while the checkpoint was written, so it is thrown away. "
-      "Memory, a processor or a GPU has changed a bit. Hint: a restart or "
-      "--resume goes back to the checkpoint before; leave out a host that is "
-      "named again");
+      "[train] after step {} the weights of {} changed while the checkpoint "
+      "was written, so it is thrown away. Memory, a processor or a GPU has "
+      "changed a bit. Hint: a restart or --resume goes back to the checkpoint "
+      "before; leave out a host that is named again",
+      done, named(placement));
 }
 
 }  // namespace chexnet

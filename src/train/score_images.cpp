@@ -46,11 +46,10 @@ std::string reason_of(const std::string& message) {
 [[noreturn]] void refuse_not_finite(const Split& split, size_t not_finite,
                                     size_t all) {
   throw NumericError(
-      "[evaluate] the " + split.name + " split: " + std::to_string(not_finite) +
-      " of " + std::to_string(all) +
-      " logits are not finite: the network has diverged. Hint: start a new run "
-      "with a lower train.lr or with train.clip_norm; earlier checkpoints are "
-      "untouched");
+      "[evaluate] the {} split: {} of {} logits are not finite: the network "
+      "has diverged. Hint: start a new run with a lower train.lr or with "
+      "train.clip_norm; earlier checkpoints are untouched",
+      split.name, not_finite, all);
 }
 
 // A batch whose logits are computed: what stays of it when the loader has gone

@@ -89,10 +89,11 @@ std::string SelfTestResult::problem() const {
     if (const auto text = first_disagreement(step.layers); !text.empty())
       return std::string(choice_name(step.precision)) + ": " + text;
   if (reduction.difference <= reduction.allowed) return "";
-  return "all-reduce: an element differs from the mean of the ranks by " +
-         difference_text(reduction.difference) +
-         " of the largest, where rounding explains " +
-         difference_text(reduction.allowed);
+  return formatted(
+      "all-reduce: an element differs from the mean of the ranks by {} of the "
+      "largest, where rounding explains {}",
+      difference_text(reduction.difference),
+      difference_text(reduction.allowed));
 }
 
 std::string SelfTestResult::summary() const {
@@ -104,8 +105,8 @@ std::string SelfTestResult::summary() const {
             worst.layer + ", " + fixed(100 * worst.share(), 0) +
             " % of what is allowed), ";
   }
-  return text + "all-reduce " + difference_text(reduction.difference) + ", " +
-         fixed(seconds, 1) + " s";
+  return formatted("{}all-reduce {}, {} s", text,
+                   difference_text(reduction.difference), fixed(seconds, 1));
 }
 
 ReductionCheck check_reduction(GradientCompression compression,

@@ -29,12 +29,11 @@ void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
                                      static_cast<int>(config.data.crop));
   if (side * side * images_per_batchnorm(config, batch, ranks) > 1) return;
   throw ConfigError(
-      "[train] data.crop = " + std::to_string(config.data.crop) +
-      " leaves one pixel of an image, and each BatchNorm sees one image: it "
-      "has one value per channel, and no variance. Hint: a larger data.crop, "
-      "train.batch = " +
-      std::to_string(int64_t{2} * ranks * config.train.accumulate) +
-      " or more, or model.sync_batchnorm=true on several ranks");
+      "[train] data.crop = {} leaves one pixel of an image, and each BatchNorm "
+      "sees one image: it has one value per channel, and no variance. Hint: a "
+      "larger data.crop, train.batch = {} or more, or "
+      "model.sync_batchnorm=true on several ranks",
+      config.data.crop, int64_t{2} * ranks * config.train.accumulate);
 }
 
 std::string fresh_weights(const Config& config,
@@ -107,8 +106,8 @@ std::optional<Dataset> load_data(const Config& config, const RunFolder& folder,
   } catch (const Error& e) {
     if (e.code() != ExitCode::kAbsent || !folder.has_seen_data()) throw;
     throw OutageError(
-        "[resume] was there when the run was started, and is gone: " +
-        std::string(e.what()));
+        "[resume] was there when the run was started, and is gone: {}",
+        e.what());
   }
 }
 

@@ -281,7 +281,8 @@ void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
     const std::string more =
         damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)"
                     : "";
-    throw DataError(text + more + "; data.corrupt=skip leaves such images out");
+    throw DataError("{}{}; data.corrupt=skip leaves such images out", text,
+                    more);
   }
 }
 
@@ -313,10 +314,10 @@ void TrainingLoop::count_skipped(const StepResult& result) {
   const std::string what = "[train] step " + std::to_string(steps_known_) +
                            ": the gradient is not finite" + whose;
   if (++skipped_in_a_row_ >= most)
-    throw NumericError(what +
-                       ". Hint: lower train.lr, set train.clip_norm, or look "
-                       "at the data; the last "
-                       "checkpoint is untouched");
+    throw NumericError(
+        "{}. Hint: lower train.lr, set train.clip_norm, or look at the data; "
+        "the last checkpoint is untouched",
+        what);
   if (parts_.comm.rank() != 0) return;
   if (step_.scales_dynamically() && !without_loss.empty())
     log_warning(what +

@@ -34,6 +34,15 @@ TEST_CASE("checksums give the published values") {
         }).find("absent") != std::string::npos);
 }
 
+TEST_CASE("an error's text is a format, and ready text where it is alone") {
+  const std::string file = "{t}.csv";
+  CHECK(std::string(DataError("[x] {}:{}: {{}}", file, size_t{3}).what()) ==
+        "[x] {t}.csv:3: {}");
+  CHECK(std::string(ConfigError("[x] {}: " + file).what()) ==
+        "[x] {}: {t}.csv");
+  CHECK(ConfigError("[x] {}", 1).code() == ExitCode::kUsage);
+}
+
 TEST_CASE("an error's text has no byte that a terminal obeys") {
   const DataError error(
       std::string("[x] a\0b\x1b[2J\tc.\n\x7f Hint: \xC3\xA4", 25));

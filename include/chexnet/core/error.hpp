@@ -7,7 +7,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
+
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 
@@ -36,41 +39,49 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-struct ConfigError : Error {
-  explicit ConfigError(const std::string& text)
-      : Error(ExitCode::kUsage, text) {}
+// Of one kind: `throw DataError("{}:{}: no age", file, line)`, a format as
+// formatted() takes; one argument alone is ready text, whose braces mean
+// nothing.
+template <ExitCode kCode>
+struct ErrorOf : Error {
+  explicit ErrorOf(const std::string& text) : Error(kCode, text) {}
+
+  template <class First, class... Rest>
+  explicit ErrorOf(std::type_identity_t<FormatOf<First, Rest...>> format,
+                   const First& first, const Rest&... rest)
+      : Error(kCode, filled_in(format.text,
+                               {FormatPart(first), FormatPart(rest)...})) {}
+};
+
+struct ConfigError : ErrorOf<ExitCode::kUsage> {
+  using ErrorOf::ErrorOf;
 };
 // What came does not make sense: a damaged picture, a wrong checksum, a table
 // with an unknown label.
-struct DataError : Error {
-  explicit DataError(const std::string& text) : Error(ExitCode::kData, text) {}
+struct DataError : ErrorOf<ExitCode::kData> {
+  using ErrorOf::ErrorOf;
 };
 // Nothing came, and asking again will not help: no such file, no permission,
 // HTTP 403 and 404.
-struct AbsentError : Error {
-  explicit AbsentError(const std::string& text)
-      : Error(ExitCode::kAbsent, text) {}
+struct AbsentError : ErrorOf<ExitCode::kAbsent> {
+  using ErrorOf::ErrorOf;
 };
 // Nothing came, after it was asked for as often as the config says: EIO,
 // ESTALE, no connection, 5xx.
-struct OutageError : Error {
-  explicit OutageError(const std::string& text)
-      : Error(ExitCode::kOutage, text) {}
+struct OutageError : ErrorOf<ExitCode::kOutage> {
+  using ErrorOf::ErrorOf;
 };
-struct CheckpointError : Error {
-  explicit CheckpointError(const std::string& text)
-      : Error(ExitCode::kCheckpoint, text) {}
+struct CheckpointError : ErrorOf<ExitCode::kCheckpoint> {
+  using ErrorOf::ErrorOf;
 };
-struct DeviceError : Error {
-  explicit DeviceError(const std::string& text)
-      : Error(ExitCode::kDevice, text) {}
+struct DeviceError : ErrorOf<ExitCode::kDevice> {
+  using ErrorOf::ErrorOf;
 };
-struct NumericError : Error {
-  explicit NumericError(const std::string& text)
-      : Error(ExitCode::kNumeric, text) {}
+struct NumericError : ErrorOf<ExitCode::kNumeric> {
+  using ErrorOf::ErrorOf;
 };
-struct HangError : Error {
-  explicit HangError(const std::string& text) : Error(ExitCode::kHang, text) {}
+struct HangError : ErrorOf<ExitCode::kHang> {
+  using ErrorOf::ErrorOf;
 };
 
 // The known names closest to `name` by edit distance, best first, quoted and

@@ -1,8 +1,12 @@
-// Numbers as text for people.
+// Texts for people: numbers, and formats with places {}.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 namespace chexnet {
 
@@ -17,5 +21,48 @@ std::string number_text(float value);
 std::string number_text(double value);
 // `value` with `digits` after the point.
 std::string fixed(double value, int digits);
+
+// What stands at a place of a format: text, or a whole number; fixed() writes
+// others.
+struct FormatPart {
+  FormatPart(const std::string& part) : text(part) {}
+  FormatPart(std::string_view part) : text(part) {}
+  FormatPart(const char* part) : text(part) {}
+  template <std::integral T>
+  requires(!std::same_as<T, bool> && !std::same_as<T, char>)
+      FormatPart(T number)
+      : text(std::to_string(number)) {}
+
+  std::string text;
+};
+
+// Each {} is a place; {{ and }} are braces. While compiling, a format with
+// more or fewer places than Parts is refused.
+template <class... Parts>
+struct FormatOf {
+  template <size_t kSize>
+  consteval FormatOf(const char (&format)[kSize]) : text(format, kSize - 1) {
+    size_t places = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '{' && text[i] != '}') continue;
+      const char next = text.substr(i + 1).empty() ? ' ' : text[i + 1];
+      if (next != text[i] && (text[i] == '}' || next != '}'))
+        throw "a brace that is no place";
+      if (next != text[i]) ++places;
+      ++i;
+    }
+    if (places != sizeof...(Parts)) throw "places and parts differ";
+  }
+  std::string_view text;
+};
+std::string filled_in(std::string_view format,
+                      std::initializer_list<FormatPart> parts);
+
+// formatted("{}:{}: no age", file, line).
+template <class... Parts>
+std::string formatted(std::type_identity_t<FormatOf<Parts...>> format,
+                      const Parts&... parts) {
+  return filled_in(format.text, {FormatPart(parts)...});
+}
 
 }  // namespace chexnet

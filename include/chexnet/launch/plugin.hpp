@@ -13,7 +13,7 @@ namespace chexnet {
 // The library cannot be used.
 struct PluginError : DeviceError {
   PluginError(const std::string& what_happened, const std::string& what_to_do)
-      : DeviceError("[launch] " + what_happened + ". Hint: " + what_to_do),
+      : DeviceError("[launch] {}. Hint: {}", what_happened, what_to_do),
         happened(what_happened),
         hint(what_to_do) {}
   std::string happened, hint;

@@ -57,8 +57,9 @@ void require_stack() {
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastBytes)
     return;
   throw chexnet::DeviceError(
-      "[process] a stack may have " + std::to_string(limit.rlim_cur >> 10) +
-      " KiB, and 256 are needed. Hint: raise `ulimit -s` (8192 is usual)");
+      "[process] a stack may have {} KiB, and 256 are needed. Hint: raise "
+      "`ulimit -s` (8192 is usual)",
+      limit.rlim_cur >> 10);
 }
 
 bool is_lack_of_threads(const std::exception& e) {

@@ -27,9 +27,9 @@ void check_mpi(int rc, const char* what) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(rc, text, &length);
-  throw DeviceError(std::string("[mpi] ") + what + ": " +
-                    std::string(text, static_cast<size_t>(length)) +
-                    ". Hint: see the first error of the other ranks");
+  throw DeviceError(
+      "[mpi] {}: {}. Hint: see the first error of the other ranks", what,
+      std::string(text, static_cast<size_t>(length)));
 }
 
 // Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI
@@ -260,12 +260,11 @@ class MpiCommunicator final : public Communicator {
 
       const double waited = deadline.waited_s(now_s());
       if (deadline.is_over(waited))
-        throw HangError("[mpi] rank " + std::to_string(world_.rank) + ": " +
-                        what + " (collective " + std::to_string(sequence) +
-                        ") did not finish in " + fixed(timeout_s_, 0) +
-                        " s. Hint: another rank has stopped or a link is down; "
-                        "see the other "
-                        "ranks' logs, or raise launch.timeout_s");
+        throw HangError(
+            "[mpi] rank {}: {} (collective {}) did not finish in {} s. Hint: "
+            "another rank has stopped or a link is down; see the other ranks' "
+            "logs, or raise launch.timeout_s",
+            world_.rank, what, sequence, fixed(timeout_s_, 0));
 
       // Ranks may share cores: give them away while waiting, and sleep once it
       // takes long.

@@ -155,8 +155,7 @@ std::string failure_text(const Failure& failure,
   });
   switch (failure.cause) {
     case FailureCause::kDied:
-      return who + " died (process " + std::to_string(r.pid) + ") during " +
-             doing;
+      return formatted("{} died (process {}) during {}", who, r.pid, doing);
     case FailureCause::kCutOff: {
       std::set<std::string> hosts;
       for (const auto& rank : ranks)
@@ -165,32 +164,35 @@ std::string failure_text(const Failure& failure,
       std::string names;
       for (const auto& host : hosts)
         names += (names.empty() ? "" : ", ") + host;
-      return "Host " + names + " (rank " + list_text(failure.ranks) +
-             ") has not been heard for " + fixed(r.host_silent_s, 1) +
-             " s: it is down, its network is cut or all its ranks are stopped; "
-             "it "
-             "was last seen in " +
-             doing;
+      return formatted(
+          "Host {} (rank {}) has not been heard for {} s: it is down, its "
+          "network is cut or all its ranks are stopped; it was last seen in {}",
+          names, list_text(failure.ranks), fixed(r.host_silent_s, 1), doing);
     }
     case FailureCause::kStopped:
-      return who + " stopped answering " + fixed(r.heartbeat_age_s, 1) +
-             " s ago during " + doing + " (process " + std::to_string(r.pid) +
-             " is there but does not run)";
+      return formatted(
+          "{} stopped answering {} s ago during {} (process {} is there but "
+          "does not run)",
+          who, fixed(r.heartbeat_age_s, 1), doing, r.pid);
     case FailureCause::kStuck:
-      return who + (failure.ranks.size() == 1 ? " has" : " have") +
-             " been in " + doing + " for " + fixed(r.phase_age_s, 1) + " s" +
-             (others_wait ? std::string(" while others wait for it")
-                          : ", and no rank has moved since (process " +
-                                std::to_string(r.pid) + ")");
+      return formatted(
+          "{}{} been in {} for {} s{}", who,
+          failure.ranks.size() == 1 ? " has" : " have", doing,
+          fixed(r.phase_age_s, 1),
+          others_wait
+              ? " while others wait for it"
+              : formatted(", and no rank has moved since (process {})", r.pid));
     case FailureCause::kGpu:
-      return who + ": the GPU has been computing step " +
-             std::to_string(r.step) + " for " + fixed(r.phase_age_s, 1) +
-             " s and does not finish" +
-             (others_wait ? ", while others wait for its gradients" : "");
+      return formatted(
+          "{}: the GPU has been computing step {} for {} s and does not "
+          "finish{}",
+          who, r.step, fixed(r.phase_age_s, 1),
+          others_wait ? ", while others wait for its gradients" : "");
     case FailureCause::kNetwork:
-      return "All ranks have waited " + fixed(r.phase_age_s, 1) +
-             " s for each other in " + doing +
-             ": the network between them does not pass data";
+      return formatted(
+          "All ranks have waited {} s for each other in {}: the network "
+          "between them does not pass data",
+          fixed(r.phase_age_s, 1), doing);
   }
   return "";
 }

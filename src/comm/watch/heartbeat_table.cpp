@@ -126,8 +126,10 @@ HeartbeatTable::HeartbeatTable(Communicator& comm)
     const std::string problem =
         error == 0 ? "on another rank" : std::strerror(error);
     if (memory_ != nullptr) munmap(memory_, bytes_);
-    throw DeviceError("[watchdog] no shared memory (" + problem +
-                      "). Hint: is /dev/shm mounted and not full?");
+    throw DeviceError(
+        "[watchdog] no shared memory ({}). Hint: is /dev/shm mounted and not "
+        "full?",
+        problem);
   }
   if (own_ == 0) construct();
   comm.barrier();  // before that nobody writes

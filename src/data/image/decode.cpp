@@ -7,13 +7,14 @@
 #include <string_view>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "formats.hpp"
 
 namespace chexnet {
 
 void decode_failed(const std::string& origin, const std::string& what,
                    const std::string& hint) {
-  throw DataError("[decode] " + origin + ": " + what + ". Hint: " + hint);
+  throw DataError("[decode] {}: {}. Hint: {}", origin, what, hint);
 }
 
 void check_size(int64_t width, int64_t height, const DecodeLimits& limits,
@@ -25,22 +26,21 @@ void check_size(int64_t width, int64_t height, const DecodeLimits& limits,
            " pixels, ";
   };
   if (std::max(width, height) > kMaxSide)
-    decode_failed(
-        origin, size() + "more than " + std::to_string(kMaxSide) + " on a side",
-        "no radiograph is that long: is the file damaged?");
+    decode_failed(origin,
+                  formatted("{}more than {} on a side", size(), kMaxSide),
+                  "no radiograph is that long: is the file damaged?");
   if (width > limits.max_pixels / height)
     decode_failed(
         origin,
-        size() + "more than the limit of " + std::to_string(limits.max_pixels),
+        formatted("{}more than the limit of {}", size(), limits.max_pixels),
         "no radiograph has as many: is the file damaged?");
 }
 
 void throw_too_large(const std::string& origin) {
   throw DataError(
-      "[images] " + origin +
-      ": needs more memory than there is. Hint: a damaged size, or an image "
-      "for a "
-      "machine with more");
+      "[images] {}: needs more memory than there is. Hint: a damaged size, or "
+      "an image for a machine with more",
+      origin);
 }
 
 namespace {

@@ -34,8 +34,8 @@ std::vector<std::byte> encode_png(const uint8_t* pixels, int width, int height,
   size_t size = 0;
   void* buffer = rc == 0 ? spng_get_png_buffer(ctx.get(), &size, &rc) : nullptr;
   if (buffer == nullptr)
-    throw DataError(std::string("[encode] PNG: ") + spng_strerror(rc) +
-                    ". Hint: out of memory?");
+    throw DataError("[encode] PNG: {}. Hint: out of memory?",
+                    spng_strerror(rc));
   const auto* bytes = static_cast<const std::byte*>(buffer);
   std::vector<std::byte> out(bytes, bytes + size);
   std::free(buffer);

@@ -26,10 +26,9 @@ void* open_library() {
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
   const char* reason = dlerror();
   throw chexnet::DeviceError(
-      "[s3] libcurl.so.4 cannot be opened: " +
-      std::string(reason != nullptr ? reason : "?") +
-      ". Hint: s3:// needs it: dnf install libcurl, zypper install libcurl4 or "
-      "apt-get install libcurl4");
+      "[s3] libcurl.so.4 cannot be opened: {}. Hint: s3:// needs it: dnf "
+      "install libcurl, zypper install libcurl4 or apt-get install libcurl4",
+      reason != nullptr ? reason : "?");
 }
 
 void* library() {
@@ -41,8 +40,8 @@ template <typename Function>
 Function* find(const char* name) {
   void* found = dlsym(library(), name);
   if (found == nullptr)
-    throw chexnet::DeviceError("[s3] libcurl.so.4 has no " + std::string(name) +
-                               ". Hint: install a newer one");
+    throw chexnet::DeviceError(
+        "[s3] libcurl.so.4 has no {}. Hint: install a newer one", name);
   return reinterpret_cast<Function*>(found);
 }
 

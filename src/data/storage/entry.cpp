@@ -121,8 +121,9 @@ bool take(const std::optional<std::string>& text, const std::string& wanted,
       return is_possible(e, kind, file.size);
     };
     if (std::ranges::all_of(entries, possible)) return true;
-    throw DataError("[index] " + origin +
-                    ": an entry is outside of its container. Hint: delete it");
+    throw DataError(
+        "[index] {}: an entry is outside of its container. Hint: delete it",
+        origin);
   } catch (const DataError& e) {
     log_warning(std::string(e.what()) + "; reading the container again");
     return false;

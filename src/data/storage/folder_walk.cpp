@@ -39,9 +39,10 @@ class Walk {
       throw_unreadable("images", path, errno);
     if (S_ISREG(info.st_mode)) return {stored_file(path, info)};
     if (!S_ISDIR(info.st_mode))  // a pipe would block its reader forever
-      throw AbsentError("[images] " + path +
-                        ": is a pipe or a device. Hint: name an image file, or "
-                        "a folder of them");
+      throw AbsentError(
+          "[images] {}: is a pipe or a device. Hint: name an image file, or a "
+          "folder of them",
+          path);
     enter(path, info);
     return std::move(files_);
   }

@@ -110,9 +110,10 @@ class MarkedStreams {
 }  // namespace
 
 void gzip_is_damaged(const std::string& path, uint64_t at, const char* what) {
-  throw DataError("[tar] " + path + ": damaged gzip data near byte " +
-                  std::to_string(at) + " (" + what +
-                  "). Hint: download it again (and delete its .index file)");
+  throw DataError(
+      "[tar] {}: damaged gzip data near byte {} ({}). Hint: download it again "
+      "(and delete its .index file)",
+      path, at, what);
 }
 
 void GzMiddle::start(int bit, const DeflateWindow& window) {

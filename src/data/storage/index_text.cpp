@@ -115,8 +115,7 @@ class LineReader {
     return parse<Number>(field(), 10);
   }
   [[noreturn]] void damaged() const {
-    throw DataError("[index] " + origin_ +
-                    ": damaged index file. Hint: delete it");
+    throw DataError("[index] {}: damaged index file. Hint: delete it", origin_);
   }
 
   std::string_view rest_;
@@ -175,8 +174,7 @@ std::string all_fields_text(const std::vector<Entry>& entries) {
 std::vector<Entry> entries_of_text(const std::string& text,
                                    const std::string& origin) {
   const auto damaged = [&]() -> DataError {
-    return DataError("[index] " + origin +
-                     ": damaged index file. Hint: delete it");
+    return DataError("[index] {}: damaged index file. Hint: delete it", origin);
   };
   const size_t sum = text.rfind("crc32c ");
   if (sum == std::string::npos || text.size() != sum + 16 ||

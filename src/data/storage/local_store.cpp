@@ -48,18 +48,19 @@ struct OpenFile {
 
 // A pipe or a device named like an image would be read forever.
 [[noreturn]] void throw_irregular(const std::string& path) {
-  throw DataError("[files] " + path +
-                  ": is no regular file. Hint: a folder, pipe or device is "
-                  "where data should be");
+  throw DataError(
+      "[files] {}: is no regular file. Hint: a folder, pipe or device is where "
+      "data should be",
+      path);
 }
 
 // False with errno set. Without blocking: a pipe would wait for whoever writes.
 bool open_regular(const std::string& path, OpenFile& file) {
   if (path.find('\0') != std::string::npos)  // the system would cut it there
     throw DataError(
-        "[files] " + printable(path) +
-        ": the name holds a NUL, which no file's does. Hint: a list "
-        "of find -print0 goes to predict as - or @FILE");
+        "[files] {}: the name holds a NUL, which no file's does. Hint: a list "
+        "of find -print0 goes to predict as - or @FILE",
+        printable(path));
   file.fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   struct stat info {};
   const int rc =
@@ -93,9 +94,10 @@ class LocalStore final : public Store {
       OpenFile file;
       if (!open_regular(path, file)) return false;
       if (file.size > kLargestWhole)
-        throw DataError("[files] " + path + ": has " +
-                        readable_bytes(static_cast<double>(file.size)) +
-                        ", more than is read at once. Hint: is this an image?");
+        throw DataError(
+            "[files] {}: has {}, more than is read at once. Hint: is this an "
+            "image?",
+            path, readable_bytes(static_cast<double>(file.size)));
       into.resize(file.size);
       const auto got = read_at(file.fd, 0, into);
       if (got < 0) return false;
@@ -147,10 +149,10 @@ class LocalStore final : public Store {
   [[noreturn]] static void give_up(const std::string& path, int error,
                                    bool gone) {
     if (!gone) throw_unreadable("files", path, error);
-    throw OutageError("[files] " + path +
-                      ": was there when the run began, and is gone. Hint: did "
-                      "a mount go away? "
-                      "Start again when it is back");
+    throw OutageError(
+        "[files] {}: was there when the run began, and is gone. Hint: did a "
+        "mount go away? Start again when it is back",
+        path);
   }
 
   std::shared_ptr<OpenFile> opened(const std::string& path) {

@@ -12,6 +12,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {
@@ -156,8 +157,9 @@ std::vector<std::string> xml_values(std::string_view xml,
 S3Listing s3_listing(std::span<const std::byte> body,
                      const std::string& origin) {
   const auto refuse = [&](const char* what) {
-    throw DataError("[s3] " + origin + ": the listing is not S3's: " + what +
-                    ". Hint: check data.s3.endpoint");
+    throw DataError(
+        "[s3] {}: the listing is not S3's: {}. Hint: check data.s3.endpoint",
+        origin, what);
   };
   if (text_of(body).find(kListingBegins) == std::string_view::npos)
     refuse("no ListBucketResult; is there a proxy between?");
@@ -201,27 +203,27 @@ std::string cut_listing(std::span<const std::byte> body) {
 
 void ListingEnd::check(const S3Listing& page, const std::string& origin) {
   const auto refuse = [&](const std::string& what) {
-    throw DataError("[s3] " + origin + ": the listing never ends: " + what +
-                    ". Hint: check data.s3.endpoint");
+    throw DataError(
+        "[s3] {}: the listing never ends: {}. Hint: check data.s3.endpoint",
+        origin, what);
   };
   objects_ += page.objects.size();
   if (objects_ > kMostObjects)
-    refuse("more than " + std::to_string(kMostObjects) + " objects");
+    refuse(formatted("more than {} objects", kMostObjects));
   bytes_ += page.bytes;
-  if (bytes_ > kMostGiB << 30)
-    refuse("more than " + std::to_string(kMostGiB) + " GiB");
+  if (bytes_ > kMostGiB << 30) refuse(formatted("more than {} GiB", kMostGiB));
   if (page.next_token.empty()) return;
 
   constexpr double kHour_s = 3600;
   if (now_s_() - begun_s_ > kHour_s * static_cast<double>(kMostHours))
-    refuse("more than " + std::to_string(kMostHours) + " hours");
+    refuse(formatted("more than {} hours", kMostHours));
   empty_pages_ = page.objects.empty() ? empty_pages_ + 1 : 0;
   if (empty_pages_ > kMostEmptyPages)
-    refuse(std::to_string(empty_pages_) + " pages without an object");
+    refuse(formatted("{} pages without an object", empty_pages_));
   if (!tokens_.insert(page.next_token).second)
     refuse("it begins again and again");
   if (tokens_.size() > kMostPages)
-    refuse("more than " + std::to_string(kMostPages) + " pages");
+    refuse(formatted("more than {} pages", kMostPages));
 }
 
 std::string s3_reason(const HttpResponse& response,
@@ -242,11 +244,11 @@ void throw_refused(const std::string& path, const HttpResponse& response,
                    const std::string& unsigned_because) {
   const std::string text = "[s3] " + path + ": " + s3_reason(response, body);
   if (!unsigned_because.empty())
-    throw AbsentError(text +
-                      ". The request went unsigned: " + unsigned_because +
-                      ". Hint: set AWS_ACCESS_KEY_ID and "
-                      "AWS_SECRET_ACCESS_KEY, or data.s3.profile");
-  throw AbsentError(text + ". Hint: " + hint_for(response, body));
+    throw AbsentError(
+        "{}. The request went unsigned: {}. Hint: set AWS_ACCESS_KEY_ID and "
+        "AWS_SECRET_ACCESS_KEY, or data.s3.profile",
+        text, unsigned_because);
+  throw AbsentError("{}. Hint: {}", text, hint_for(response, body));
 }
 
 }  // namespace chexnet

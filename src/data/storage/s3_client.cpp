@@ -89,14 +89,14 @@ S3Address address_of(const std::string& path) {
   const std::string rest = path.substr(5);  // after s3://
   const auto slash = rest.find('/');
   if (rest.empty() || slash == 0)
-    throw ConfigError("[s3] " + path +
-                      " names no bucket. Hint: s3://bucket/prefix");
+    throw ConfigError("[s3] {} names no bucket. Hint: s3://bucket/prefix",
+                      path);
   const std::string bucket = rest.substr(0, slash);
   if (!is_bucket_name(bucket))
     throw ConfigError(
-        "[s3] " + path + ": '" + bucket +
-        "' is no name of a bucket. Hint: letters, digits, '.', "
-        "'-' and '_', a letter or digit at each end and beside each '.'");
+        "[s3] {}: '{}' is no name of a bucket. Hint: letters, digits, '.', '-' "
+        "and '_', a letter or digit at each end and beside each '.'",
+        path, bucket);
   return {bucket, slash == std::string::npos ? "" : rest.substr(slash + 1)};
 }
 
@@ -115,7 +115,7 @@ S3Client::S3Client(S3World world, const S3Options& options,
       options_.endpoint = url;
   while (options_.endpoint.ends_with('/')) options_.endpoint.pop_back();
   const std::string problem = endpoint_problem(options_.endpoint);
-  if (!problem.empty()) throw ConfigError("[s3] " + problem);
+  if (!problem.empty()) throw ConfigError("[s3] {}", problem);
 }
 
 HttpResponse S3Client::send(const S3Call& call, std::vector<std::byte>& body) {
@@ -126,10 +126,11 @@ HttpResponse S3Client::send(const S3Call& call, std::vector<std::byte>& body) {
     // It would be as long the next time.
     const bool came = response.status != 0 && response.status < 300;
     if (response.too_long || (came && body.size() > call.max_bytes))
-      throw DataError("[s3] " + call.path + ": the answer is longer than the " +
-                      std::to_string(call.max_bytes) +
-                      " bytes that were asked for or are allowed. Hint: check "
-                      "data.s3.endpoint; is there a proxy between?");
+      throw DataError(
+          "[s3] {}: the answer is longer than the {} bytes that were asked for "
+          "or are allowed. Hint: check data.s3.endpoint; is there a proxy "
+          "between?",
+          call.path, call.max_bytes);
     const std::string damage = came ? call.damage(response, body) : "";
     if (!may_pass(response) && damage.empty()) {
       outages_.worked();
@@ -138,11 +139,10 @@ HttpResponse S3Client::send(const S3Call& call, std::vector<std::byte>& body) {
     const std::string reason =
         damage.empty() ? s3_reason(response, body) : damage;
     if (attempt >= attempts_of(call) || call.stop.stop_requested())
-      throw OutageError("[s3] " + call.path + ": " + reason + ", after " +
-                        std::to_string(attempt) +
-                        " attempts. Hint: check the network and "
-                        "data.s3.endpoint; start again "
-                        "when the server answers");
+      throw OutageError(
+          "[s3] {}: {}, after {} attempts. Hint: check the network and "
+          "data.s3.endpoint; start again when the server answers",
+          call.path, reason, attempt);
     outages_.failed(since,
                     reason + ", attempt " + std::to_string(attempt) + " of " +
                         std::to_string(options_.attempts) +

@@ -37,17 +37,19 @@ std::optional<Credentials> usable(Credentials found, const std::string& place) {
         std::pair("secret key", found.secret_key),
         std::pair("session token", found.session_token)})
     if (!is_visible(value))
-      throw ConfigError("[s3] the " + std::string(name) + " of " + place +
-                        " holds a blank, a line end or another character that "
-                        "no key has. Hint: copy it again");
+      throw ConfigError(
+          "[s3] the {} of {} holds a blank, a line end or another character "
+          "that no key has. Hint: copy it again",
+          name, place);
   return found;
 }
 
 std::string usable_region(const std::string& region) {
   if (!is_visible(region))
-    throw ConfigError("[s3] '" + printable(region) +
-                      "' is no region. Hint: see data.s3.region, AWS_REGION "
-                      "and the profile");
+    throw ConfigError(
+        "[s3] '{}' is no region. Hint: see data.s3.region, AWS_REGION and the "
+        "profile",
+        printable(region));
   return region;
 }
 
@@ -90,9 +92,9 @@ std::optional<Credentials> find_credentials(const S3Options& options,
                       "profile '" + profile + "' of " + path);
   if (!found && !options.profile.empty())
     throw ConfigError(
-        "[s3] " + path + " has no keys for profile '" + options.profile +
-        "'. Hint: check data.s3.profile, or set AWS_ACCESS_KEY_ID and "
-        "AWS_SECRET_ACCESS_KEY");
+        "[s3] {} has no keys for profile '{}'. Hint: check data.s3.profile, or "
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        path, options.profile);
   return found;
 }
 

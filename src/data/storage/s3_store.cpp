@@ -44,10 +44,10 @@ class S3Store final : public ObjectStore {
     const std::string begun = "bytes " + std::to_string(offset) + "-" +
                               std::to_string(offset + into.size() - 1) + "/";
     if (into.empty() || !r.content_range.starts_with(begun))
-      throw DataError("[s3] " + path + ": asked for " + range + ", got '" +
-                      r.content_range + "' with " +
-                      std::to_string(into.size()) +
-                      " bytes. Hint: is there a proxy between?");
+      throw DataError(
+          "[s3] {}: asked for {}, got '{}' with {} bytes. Hint: is there a "
+          "proxy between?",
+          path, range, r.content_range, into.size());
   }
 
   void read_whole(const std::string& path, std::vector<std::byte>& into,
@@ -92,8 +92,8 @@ class S3Store final : public ObjectStore {
       tick();
     } while (!token.empty());
     if (files.empty())
-      throw AbsentError("[s3] " + path +
-                        ": nothing is stored there. Hint: check the path");
+      throw AbsentError(
+          "[s3] {}: nothing is stored there. Hint: check the path", path);
     return files;
   }
 

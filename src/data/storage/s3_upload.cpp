@@ -46,9 +46,10 @@ class UploadedFile {
     const auto got = read_at(fd_, offset, bytes);
     if (got < 0) throw_unreadable("s3", path_.string(), errno);
     if (static_cast<uint64_t>(got) != count)
-      throw DataError("[s3] " + path_.string() +
-                      ": became shorter while it was sent. Hint: does another "
-                      "program write it?");
+      throw DataError(
+          "[s3] {}: became shorter while it was sent. Hint: does another "
+          "program write it?",
+          path_.string());
     return bytes;
   }
 
@@ -79,8 +80,9 @@ std::string one_value(S3Client& client, const S3Call& call, const char* tag) {
   if (r.status != 200) client.refuse(call.path, r, body);
   const auto values = xml_values(text_of(body), tag);
   if (values.size() != 1)
-    throw DataError("[s3] " + call.path + ": the answer has no " + tag +
-                    ". Hint: check data.s3.endpoint");
+    throw DataError(
+        "[s3] {}: the answer has no {}. Hint: check data.s3.endpoint",
+        call.path, tag);
   return values.front();
 }
 
@@ -125,9 +127,10 @@ void complete(S3Client& client, const std::string& path, const std::string& id,
   const std::string length = length_of(client, path);
   if (length == std::to_string(size)) return;
   if (is_gone) client.refuse(path, r, body);
-  throw DataError("[s3] " + path + ": " + std::to_string(size) +
-                  " bytes were sent, and the object has " + length +
-                  ". Hint: does somebody else write it? Else start again");
+  throw DataError(
+      "[s3] {}: {} bytes were sent, and the object has {}. Hint: does somebody "
+      "else write it? Else start again",
+      path, size, length);
 }
 
 }  // namespace

@@ -125,9 +125,10 @@ void TarStream::header() {
     return;
   }
   if (header_sum(h) != number(h.subspan(148, 8)))
-    throw DataError("[tar] " + path_ + ": damaged tar header at byte " +
-                    std::to_string(position_ - kBlock) +
-                    " of the archive. Hint: download it again");
+    throw DataError(
+        "[tar] {}: damaged tar header at byte {} of the archive. Hint: "
+        "download it again",
+        path_, position_ - kBlock);
   if (!is_metadata(type_)) covered_ = covered_crc32c_ = 0;
   cover(h);
   type_ = static_cast<char>(h[156]);
@@ -137,8 +138,9 @@ void TarStream::header() {
   wanted_ = false;
   if (!is_metadata(type_)) return begin_member(h);
   if (left_ > (1 << 20) || covered_ > kLongestTarHead)
-    throw DataError("[tar] " + path_ +
-                    ": a name of more than 1 MiB. Hint: is this a tar file?");
+    throw DataError(
+        "[tar] {}: a name of more than 1 MiB. Hint: is this a tar file?",
+        path_);
 }
 
 void TarStream::begin_member(std::span<const std::byte> h) {
@@ -221,17 +223,19 @@ void TarStream::read_pax() {
 
 void TarStream::finish() const {
   const auto error = [&](const char* what) {
-    return DataError("[tar] " + path_ + ": the archive " + what + " at byte " +
-                     std::to_string(position_) + ". Hint: download it again");
+    return DataError(
+        "[tar] {}: the archive {} at byte {}. Hint: download it again", path_,
+        what, position_);
   };
   if (left_ > 0 || !block_.empty() || position_ == 0) throw error("is cut off");
   if (!ended_) throw error("stops without its end mark");
   if (unread_ == 0) return;
   const std::string more =
       unread_ > 1 ? " (and " + std::to_string(unread_ - 1) + " more such)" : "";
-  throw DataError("[tar] " + path_ + ": the image " + first_unread_ + more +
-                  ", which is not read. Hint: pack it again from plain files: "
-                  "tar -h --hard-dereference, without --sparse");
+  throw DataError(
+      "[tar] {}: the image {}{}, which is not read. Hint: pack it again from "
+      "plain files: tar -h --hard-dereference, without --sparse",
+      path_, first_unread_, more);
 }
 
 std::vector<Entry> tar_entries(Store& store, const StoredFile& file,

@@ -89,11 +89,10 @@ class Indexer {
     e.skip = e.offset - point_.out;
     if (e.skip > kFarthestStart)
       throw DataError(
-          "[tar] " + file_.path + ": the member at byte " +
-          std::to_string(e.offset) +
-          " of what it holds has no place near before it where inflating can "
-          "start. "
-          "Hint: unpack it and pack it again with gzip, or as .tar");
+          "[tar] {}: the member at byte {} of what it holds has no place near "
+          "before it where inflating can start. Hint: unpack it and pack it "
+          "again with gzip, or as .tar",
+          file_.path, e.offset);
     e.offset = point_.first_byte();
     e.bit = point_.bit;
     if (groups_.empty() || groups_.back().point.in != point_.in)

@@ -44,10 +44,10 @@ Number little_endian(const std::byte* at) {
 }
 
 [[noreturn]] void no_example(const std::string& origin, const char* what) {
-  throw DataError("[tfrecord] " + origin + ": " + what +
-                  ". Hint: records must be tf.train.Example with "
-                  "image/encoded, image/label and "
-                  "image/filename");
+  throw DataError(
+      "[tfrecord] {}: {}. Hint: records must be tf.train.Example with "
+      "image/encoded, image/label and image/filename",
+      origin, what);
 }
 
 std::string_view view_of(protozero::data_view v) {
@@ -236,12 +236,11 @@ std::span<const std::byte> record_data(std::span<const std::byte> record,
                                        const std::string& path, uint64_t offset,
                                        uint64_t number) {
   const auto damaged = [&](const char* what) -> DataError {
-    return DataError("[tfrecord] " + path + ": record " +
-                     std::to_string(number) + " at byte " +
-                     std::to_string(offset) + ": " + what +
-                     ". Hint: the file is damaged or not a TFRecord file; copy "
-                     "or write it again "
-                     "(and delete its .index file)");
+    return DataError(
+        "[tfrecord] {}: record {} at byte {}: {}. Hint: the file is damaged or "
+        "not a TFRecord file; copy or write it again (and delete its .index "
+        "file)",
+        path, number, offset, what);
   };
   if (record.size() < kRecordHead) throw damaged("the file is cut off");
   if (masked_crc(record.first(8)) != little_endian<uint32_t>(&record[8]))

@@ -63,9 +63,9 @@ double read_rate(const fs::path& folder) {
   std::string path = (folder / ".chexnet-doctor-XXXXXX").string();
   const int fd = mkstemp(path.data());
   if (fd < 0)
-    throw CheckpointError("[doctor] " + folder.string() + ": " +
-                          std::strerror(errno) +
-                          ". Hint: --folder names one that can be written");
+    throw CheckpointError(
+        "[doctor] {}: {}. Hint: --folder names one that can be written",
+        folder.string(), std::strerror(errno));
   std::vector<std::byte> block(1 << 20, std::byte{0x5a});
   bool good = true;
   for (size_t at = 0; at < kBytes && good; at += block.size()) {
@@ -83,8 +83,9 @@ double read_rate(const fs::path& folder) {
   fs::remove(path);
   if (!good)
     throw CheckpointError(
-        "[doctor] " + folder.string() +
-        ": a file of 64 MiB cannot be written and read. Hint: is it full?");
+        "[doctor] {}: a file of 64 MiB cannot be written and read. Hint: is it "
+        "full?",
+        folder.string());
   return 1e-6 * kBytes / seconds;
 }
 

@@ -14,9 +14,9 @@ inline void check_cuda(
     cudaError_t rc, std::source_location at = std::source_location::current()) {
   if (rc == cudaSuccess) return;
   throw DeviceError(
-      std::string("[cuda] ") + cudaGetErrorString(rc) + " (" +
-      at.function_name() +
-      "). Hint: nvidia-smi shows the GPU's state; dmesg shows Xid errors");
+      "[cuda] {} ({}). Hint: nvidia-smi shows the GPU's state; dmesg shows Xid "
+      "errors",
+      cudaGetErrorString(rc), at.function_name());
 }
 
 }  // namespace chexnet

@@ -37,8 +37,7 @@ class Compiler {
                                : text(program, log_size_, log_);
     destroy_(&program);
     if (rc != 0)
-      throw DeviceError(std::string("[kernels] ") + error_(rc) + ": " +
-                        code.c_str());
+      throw DeviceError("[kernels] {}: {}", error_(rc), code.c_str());
     return code;
   }
 
@@ -51,10 +50,10 @@ class Compiler {
     if (library == nullptr) library = open_shared_library(kLibraryOfTorch);
     if (library == nullptr) {
       const char* const why = dlerror();
-      throw DeviceError("[kernels] " + std::string(kLibrary) +
-                        " cannot be opened, nor " + kLibraryOfTorch + ": " +
-                        (why ? why : "no reason") +
-                        ". They come with LibTorch for GPUs");
+      throw DeviceError(
+          "[kernels] {} cannot be opened, nor {}: {}. They come with LibTorch "
+          "for GPUs",
+          kLibrary, kLibraryOfTorch, why ? why : "no reason");
     }
     find(library, "nvrtcCreateProgram", create_);
     find(library, "nvrtcCompileProgram", compile_);
@@ -69,11 +68,10 @@ class Compiler {
   static void find(void* library, const char* name, Function& function) {
     function = reinterpret_cast<Function>(dlsym(library, name));
     if (function == nullptr)
-      throw DeviceError(std::string("[kernels] ") + kLibrary + " has no " +
-                        name);
+      throw DeviceError("[kernels] {} has no {}", kLibrary, name);
   }
   void check(int rc) const {
-    if (rc != 0) throw DeviceError(std::string("[kernels] ") + error_(rc));
+    if (rc != 0) throw DeviceError("[kernels] {}", error_(rc));
   }
   std::string text(Program program, Size size_of, Copy copy) const {
     size_t size = 0;

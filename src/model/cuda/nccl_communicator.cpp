@@ -318,7 +318,7 @@ void NcclCommunicator::wait_for(const GpuEvent& event, double longer_s,
     const double waited = deadline.waited_s(now_s());
     if (deadline.is_over(waited)) {
       abort();
-      throw HangError(what + fixed(timeout_s_, 0) + " s. Hint: " + hint);
+      throw HangError("{}{} s. Hint: {}", what, fixed(timeout_s_, 0), hint);
     }
     // Ranks share cores with their loaders.
     if (waited > 0.002)

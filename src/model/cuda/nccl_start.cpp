@@ -45,10 +45,11 @@ std::string of_rank(int rank) { return "rank " + std::to_string(rank) + ": "; }
 void check_nccl(ncclResult_t rc, ncclComm_t comm, int rank,
                 std::source_location at) {
   if (rc == ncclSuccess) return;
-  throw DeviceError("[nccl] " + of_rank(rank) + ncclGetErrorString(rc) + " (" +
-                    at.function_name() + "): " + ncclGetLastError(comm) +
-                    ". Hint: see the other ranks' logs; NCCL_DEBUG=INFO shows "
-                    "more");
+  throw DeviceError(
+      "[nccl] {}{} ({}): {}. Hint: see the other ranks' logs; NCCL_DEBUG=INFO "
+      "shows more",
+      of_rank(rank), ncclGetErrorString(rc), at.function_name(),
+      ncclGetLastError(comm));
 }
 
 ncclComm_t start_nccl(Communicator& host, int device, cudaStream_t stream,
@@ -64,10 +65,11 @@ ncclComm_t start_nccl(Communicator& host, int device, cudaStream_t stream,
         return start_here(id, device, ranks, rank, stream);
       });
   if (!comm)
-    throw HangError("[nccl] " + of_rank(rank) +
-                    "NCCL's start did not finish in " + fixed(timeout_s, 0) +
-                    " s. Hint: can the hosts reach each other on the interface "
-                    "of NCCL_SOCKET_IFNAME? NCCL_DEBUG=INFO shows more");
+    throw HangError(
+        "[nccl] {}NCCL's start did not finish in {} s. Hint: can the hosts "
+        "reach each other on the interface of NCCL_SOCKET_IFNAME? "
+        "NCCL_DEBUG=INFO shows more",
+        of_rank(rank), fixed(timeout_s, 0));
   return *comm;
 }
 

@@ -138,7 +138,7 @@ std::unique_ptr<Engine> build(const NetworkSpec& spec,
                               ThreadPool* thread_pool, Arena* arena) {
   assert(options.batch > 0 && options.findings > 0 && threads > 0);
   const std::string refusal = engine_refuses(spec, options.size);
-  if (!refusal.empty()) throw ConfigError("[engine] " + refusal);
+  if (!refusal.empty()) throw ConfigError("[engine] {}", refusal);
   switch (options.arithmetic) {
     case Arithmetic::kFp64:
       return of_storage<double>(spec, options, parameters, threads, thread_pool,

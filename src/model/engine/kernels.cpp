@@ -5,6 +5,8 @@
 // too: with it a processor computes as one without the wider sets would.
 #include "chexnet/model/engine/kernels.hpp"
 
+#include "chexnet/core/text_format.hpp"
+
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -89,11 +91,12 @@ const KernelSet& chosen(const std::string& asked) {
     if (entry.name == wanted) return entry.set;
     known += (known.empty() ? "" : ", ") + entry.name;
   }
-  throw ConfigError("[engine] no instruction set '" + wanted +
-                    "' on this processor. Hint: it has " + known +
-                    (asked.empty() ? std::string("; ") + kLimitVariable +
-                                         " is default, avx2 or avx512"
-                                   : ""));
+  throw ConfigError(
+      "[engine] no instruction set '{}' on this processor. Hint: it has {}{}",
+      wanted, known,
+      asked.empty()
+          ? formatted("; {} is default, avx2 or avx512", kLimitVariable)
+          : "");
 }
 
 }  // namespace

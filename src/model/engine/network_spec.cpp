@@ -43,7 +43,7 @@ NetworkSpec network_spec(Architecture arch) {
 NetworkSpec network_spec(const std::string& arch) {
   const auto known = find_choice<Architecture>(arch);
   if (known) return network_spec(*known);
-  throw ConfigError("[model] no network '" + arch + "'. Hint: nearest are " +
+  throw ConfigError("[model] no network '{}'. Hint: nearest are {}", arch,
                     nearest_names(arch, choice_names<Architecture>()));
 }
 

@@ -15,8 +15,7 @@ namespace {
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what,
                          const std::string& hint) {
-  throw CheckpointError("[export] " + path.string() + ": " + what +
-                        ". Hint: " + hint);
+  throw CheckpointError("[export] {}: {}. Hint: {}", path.string(), what, hint);
 }
 
 // "runs/x/" is "runs/x".

@@ -37,9 +37,10 @@ FloatTensors float_tensors(const SafetensorsFile& file,
     else if (array.type == ElementType::kF64)
       tensor.values = rounded(numbers<double>(array));
     else
-      throw CheckpointError("[export] " + origin + ": " + array.name +
-                            " is neither fp32 nor fp64. Hint: export a "
-                            "checkpoint as this program wrote it");
+      throw CheckpointError(
+          "[export] {}: {} is neither fp32 nor fp64. Hint: export a checkpoint "
+          "as this program wrote it",
+          origin, array.name);
   }
   return tensors;
 }

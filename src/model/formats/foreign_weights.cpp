@@ -34,10 +34,10 @@ ForeignWeights::ForeignWeights(const SafetensorsFile& file, std::string origin,
     name = torchvision_name(name);
     const auto [there, is_new] = index_.emplace(name, i);
     if (!is_new)
-      throw CheckpointError("[weights] " + origin_ + ": " +
-                            names_in_file_[there->second] + " and " +
-                            names_in_file_[i] + " would both be " + name +
-                            ". Hint: the file holds two networks; keep one");
+      throw CheckpointError(
+          "[weights] {}: {} and {} would both be {}. Hint: the file holds two "
+          "networks; keep one",
+          origin_, names_in_file_[there->second], names_in_file_[i], name);
   }
   turn_gray_stem(scale);
 }
@@ -55,9 +55,9 @@ void ForeignWeights::turn_gray_stem(const InputScale& scale) {
         running_mean->type != ElementType::kF32 ||
         running_mean->shape != std::vector{weight->shape[0]})
       throw CheckpointError(
-          "[weights] " + origin_ + ": " + name_in_file(convolution) +
-          " has one channel and cannot be turned into three. Hint: in fp32, "
-          "with a running mean of its BatchNorm, it can");
+          "[weights] {}: {} has one channel and cannot be turned into three. "
+          "Hint: in fp32, with a running mean of its BatchNorm, it can",
+          origin_, name_in_file(convolution));
     stem_ = from_gray_stem({copy_of(*weight), copy_of(*running_mean)}, scale);
     put(stem_.weight, *weight);
     put(stem_.running_mean, *running_mean);

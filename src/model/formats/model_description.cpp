@@ -29,14 +29,15 @@ ModelDescription model_description(const SafetensorsFile& file,
     input.at("std").get_to(model.std);
   } catch (const nlohmann::json::exception& e) {
     throw CheckpointError(
-        "[export] " + origin +
-        ": does not say what its findings and preprocessing are: " + e.what() +
-        ". Hint: export a checkpoint as this program wrote it");
+        "[export] {}: does not say what its findings and preprocessing are: "
+        "{}. Hint: export a checkpoint as this program wrote it",
+        origin, e.what());
   }
   if (model.mean.size() != 3 || model.std.size() != 3)
-    throw CheckpointError("[export] " + origin +
-                          ": its mean and std are not of three channels. Hint: "
-                          "export a checkpoint as this program wrote it");
+    throw CheckpointError(
+        "[export] {}: its mean and std are not of three channels. Hint: export "
+        "a checkpoint as this program wrote it",
+        origin);
   return model;
 }
 

@@ -78,9 +78,9 @@ class Layers {
 
  private:
   [[noreturn]] static void refuse(const std::string& what) {
-    throw CheckpointError("[export] " + what +
-                          ". Hint: export a checkpoint as this program wrote "
-                          "it");
+    throw CheckpointError(
+        "[export] {}. Hint: export a checkpoint as this program wrote it",
+        what);
   }
   const FloatTensor& find(const std::string& name) const {
     const auto found = weights_.find(name);

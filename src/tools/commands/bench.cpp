@@ -28,9 +28,10 @@ UnlabeledSet all_images(const std::vector<std::string>& places,
   std::vector<Container> containers;
   auto found = find_images(places, stores, containers);
   if (found.empty())
-    throw DataError("[bench] " + places.front() +
-                    ": no images. Hint: name a folder, archive, shard, pack or "
-                    "s3:// prefix");
+    throw DataError(
+        "[bench] {}: no images. Hint: name a folder, archive, shard, pack or "
+        "s3:// prefix",
+        places.front());
   UnlabeledSet set;
   set.manifest.findings = {"none"};
   for (const auto& image : found) set.manifest.images.push_back(image.name);

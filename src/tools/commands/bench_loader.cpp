@@ -57,8 +57,9 @@ Measured measure(const UnlabeledSet& set, const ImageReader& reader,
     for (int b = 0; b < batches; ++b) damaged += loader.next().damaged;
     if (damaged > 0)
       throw DataError(
-          "[bench] " + std::to_string(damaged) +
-          " images cannot be decoded. Hint: bench measures whole images only");
+          "[bench] {} images cannot be decoded. Hint: bench measures whole "
+          "images only",
+          damaged);
     const double seconds = now_s() - start,
                  images = static_cast<double>(batches * options.batch);
     rate.push_back(images / seconds);

@@ -142,9 +142,9 @@ int run(const BenchPipelinesOptions& options, Invocation& invocation) {
       const auto json = Json::parse(child.output, nullptr, false);
       if (child.exit_code != 0 || json.is_discarded())
         throw DeviceError(
-            "[bench] mode " + mode + " on " + std::to_string(ranks) +
-            " ranks ended with exit code " + std::to_string(child.exit_code) +
-            ". Hint: see the message above");
+            "[bench] mode {} on {} ranks ended with exit code {}. Hint: see "
+            "the message above",
+            mode, ranks, child.exit_code);
       images.points.emplace_back(ranks, json["images_per_s"].get<double>());
       work.points.emplace_back(ranks,
                                1e3 * json["cpu_s_per_image"].get<double>());

@@ -24,8 +24,9 @@ class PrivateScript {
     const auto folder = std::filesystem::temp_directory_path(error);
     if (error)
       throw ConfigError(
-          "[submit] " + error.message() +
-          ": there is no folder for the script. Hint: TMPDIR names one");
+          "[submit] {}: there is no folder for the script. Hint: TMPDIR names "
+          "one",
+          error.message());
     path_ = unforeseeable_name(folder / "chexnet-job");
     constexpr unsigned kOwnersAlone = 0600;
     write_atomically(path_, text, kOwnersAlone);
@@ -49,10 +50,9 @@ std::string hand_over(const std::vector<std::string>& command) {
   std::cout << result.output << std::flush;
   if (result.exit_code != 0)
     throw DeviceError(
-        "[submit] " + command_text(command) +
-        " failed, see above. Hint: --dry-run shows what is handed "
-        "over; account, partition and the like belong into "
-        "$CHEXNET_SITE");
+        "[submit] {} failed, see above. Hint: --dry-run shows what is handed "
+        "over; account, partition and the like belong into $CHEXNET_SITE",
+        command_text(command));
   return result.output.substr(0, result.output.find('\n'));
 }
 

@@ -40,9 +40,10 @@ void read_bench(const std::string& path, PlanOptions& options) {
   const bool has_model = json.contains("model") && json["model"].is_string();
   if (json.is_discarded() || !is_number("images_per_s") ||
       !is_number("batch") || !has_model || !is_of_one_rank)
-    throw ConfigError("[plan] --bench " + path +
-                      ": no measurement of one rank. Hint: chexnet-train bench "
-                      "step --json > step.json, and --bench step.json");
+    throw ConfigError(
+        "[plan] --bench {}: no measurement of one rank. Hint: chexnet-train "
+        "bench step --json > step.json, and --bench step.json",
+        path);
   options.images_per_s = json["images_per_s"];
   if (options.batch == 0) options.batch = json["batch"];
   options.model = json["model"];
@@ -86,9 +87,9 @@ std::string basis_text(const KnownGpu& gpu) {
 void require_range(const char* option, double value, double least,
                    double most) {
   if (value >= least && value <= most) return;
-  throw ConfigError("[plan] --" + std::string(option) + " " +
-                    number_text(value) + " is out of range. Hint: between " +
-                    number_text(least) + " and " + number_text(most));
+  throw ConfigError("[plan] --{} {} is out of range. Hint: between {} and {}",
+                    option, number_text(value), number_text(least),
+                    number_text(most));
 }
 
 void check(const PlanOptions& options) {
@@ -116,14 +117,14 @@ int run(PlanOptions options) {
   if (options.images_per_s <= 0)
     throw ConfigError(
         "[plan] the rate of one rank is not known. Hint: --bench FILE (of "
-        "`bench step --json`), "
-        "--images-per-s N, or --gpu with one of " +
+        "`bench step --json`), --images-per-s N, or --gpu with one of {}",
         known_gpu_names());
   // A rank's share, so that any number of ranks can have it.
   if (options.batch < 1 || options.batch != std::floor(options.batch))
-    throw ConfigError("[plan] batch = " + fixed(options.batch, 2) +
-                      " cannot be a rank's part of train.batch. Hint: a whole "
-                      "number of images");
+    throw ConfigError(
+        "[plan] batch = {} cannot be a rank's part of train.batch. Hint: a "
+        "whole number of images",
+        fixed(options.batch, 2));
   StepCosts step;
   step.compute_s = options.batch / options.images_per_s;
   constexpr int64_t kFindings = 14;

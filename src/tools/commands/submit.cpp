@@ -45,8 +45,9 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
   const auto job_s = limit_s(request.time);
   if (!job_s)
     throw ConfigError(
-        "[submit] --time " + request.time +
-        " is no time. Hint: 24:00:00, 1-12:00:00 (days), or minutes");
+        "[submit] --time {} is no time. Hint: 24:00:00, 1-12:00:00 (days), or "
+        "minutes",
+        request.time);
   request.signal_s = signal_lead_s(*job_s, config.launch.stop_margin_s);
   request.arguments = options.files;
   for (const auto& assignment : options.set)

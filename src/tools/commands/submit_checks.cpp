@@ -43,11 +43,11 @@ void require_pseudonym_key(const JobRequest& request, const Config& config) {
   if (!pyxis || !writes_pseudonyms(config) || !config.privacy.key.empty())
     return;
   throw ConfigError(
-      "[submit] --container " + request.container +
-      ": patients get pseudonyms, whose key would be in the home of a "
-      "container and go with it, so no other start could go on. Hint: --set "
-      "privacy.key=/FILE in a folder of the host that is written to, which "
-      "the first run makes");
+      "[submit] --container {}: patients get pseudonyms, whose key would be in "
+      "the home of a container and go with it, so no other start could go on. "
+      "Hint: --set privacy.key=/FILE in a folder of the host that is written "
+      "to, which the first run makes",
+      request.container);
 }
 
 // A login node may not see what the job's hosts do.
@@ -73,11 +73,11 @@ void refuse_equal_points(const std::vector<SweepPoint>& points,
         folder_of.insert({recipe_text(configs[i]), points[i].run_folder});
     if (!is_new)
       throw ConfigError(
-          "[submit] --sweep: " + other->second + " and " +
-          points[i].run_folder +
-          " would be the same run under two names. Hint: leave one out. "
-          "train.lr_scaling changes a run whose train.batch is not "
-          "train.lr_base_batch, and train.momentum one of sgd");
+          "[submit] --sweep: {} and {} would be the same run under two names. "
+          "Hint: leave one out. train.lr_scaling changes a run whose "
+          "train.batch is not train.lr_base_batch, and train.momentum one of "
+          "sgd",
+          other->second, points[i].run_folder);
   }
 }
 

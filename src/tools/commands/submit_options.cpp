@@ -105,9 +105,9 @@ void SubmitOptions::apply_to(JobRequest& request) const {
     request.mounts.push_back(parsed_mount(mount));
   if (!mounts.empty() && request.container.empty())
     throw ConfigError(
-        "[submit] --mount " + mounts.front() +
-        ": there is no container to show it. Hint: --container IMAGE, here or "
-        "in the site file");
+        "[submit] --mount {}: there is no container to show it. Hint: "
+        "--container IMAGE, here or in the site file",
+        mounts.front());
 }
 
 void refuse_options_of_jobs(const CLI::App& command) {

@@ -97,10 +97,9 @@ void order_by_key(std::vector<InputFile>& files, const std::string& key) {
 void require_new(const fs::path& file, const std::string& option) {
   if (fs::exists(fs::symlink_status(file)))
     throw CheckpointError(
-        "[dicom] " + file.string() +
-        ": is there already, and may lead back to the patients of another "
-        "set. Hint: move it away or choose another " +
-        option);
+        "[dicom] {}: is there already, and may lead back to the patients of "
+        "another set. Hint: move it away or choose another {}",
+        file.string(), option);
 }
 
 // Where the two private files are.
@@ -127,9 +126,9 @@ void check_places(const ConversionOptions& options, const PrivatePaths& paths) {
     const auto place = fs::weakly_canonical(fs::absolute(file));
     const auto [other, is_new] = taken.emplace(place, option);
     if (!is_new)
-      throw CheckpointError("[dicom] " + file.string() + ": " + option +
-                            " and " + other->second +
-                            " would be one file. Hint: name two");
+      throw CheckpointError(
+          "[dicom] {}: {} and {} would be one file. Hint: name two",
+          file.string(), option, other->second);
   };
   if (options.hides_ids()) {
     take(paths.key, "--key-file");
@@ -142,10 +141,10 @@ void check_places(const ConversionOptions& options, const PrivatePaths& paths) {
   }
   for (const auto& in : options.in)
     if (is_inside(in, options.out))
-      throw CheckpointError("[dicom] " + options.out +
-                            ": the set, which is passed on, would hold the "
-                            "originals of " +
-                            in + ". Hint: choose another --out");
+      throw CheckpointError(
+          "[dicom] {}: the set, which is passed on, would hold the originals "
+          "of {}. Hint: choose another --out",
+          options.out, in);
 }
 
 void make_output_folder(const fs::path& out) {
@@ -153,11 +152,9 @@ void make_output_folder(const fs::path& out) {
   fs::create_directories(out / "images", error);
   if (error)
     throw CheckpointError(
-        "[dicom] " + out.string() +
-        ": the set's folder cannot be made: " + error.message() +
-        ". Hint: --out names a folder; is it a file, or in one that you may "
-        "not "
-        "write?");
+        "[dicom] {}: the set's folder cannot be made: {}. Hint: --out names a "
+        "folder; is it a file, or in one that you may not write?",
+        out.string(), error.message());
 }
 
 // Where nothing was converted: what is left would be in the way of the next
@@ -326,8 +323,9 @@ int convert(const ConversionOptions& options) {
   InputFiles input = find_input_files(options.in);
   const fs::path out = options.out;
   if (fs::exists(out / "images.csv"))
-    throw CheckpointError("[dicom] " + options.out +
-                          " holds a converted set. Hint: choose another --out");
+    throw CheckpointError(
+        "[dicom] {} holds a converted set. Hint: choose another --out",
+        options.out);
   const PrivatePaths paths = private_paths(options);
   check_places(options, paths);
   const bool was_there = fs::exists(out);

@@ -179,15 +179,16 @@ bool is_uid(std::string_view text) {
 Source read_source(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
-    throw DataError("[dicom] " + path +
-                    ": is not there any more, or no file. Hint: keep the "
-                    "files until predict has ended");
+    throw DataError(
+        "[dicom] {}: is not there any more, or no file. Hint: keep the files "
+        "until predict has ended",
+        path);
   gdcm::Reader reader;
   reader.SetFileName(path.c_str());
   // Up to the pixels: GDCM cannot stop earlier in a deflated file.
   if (!reader.ReadUpToTag(gdcm::Tag(0x7fe0, 0x0000)))
-    throw DataError("[dicom] " + path +
-                    ": cannot be read as DICOM. Hint: is it damaged?");
+    throw DataError("[dicom] {}: cannot be read as DICOM. Hint: is it damaged?",
+                    path);
   const gdcm::DataSet& set = reader.GetFile().GetDataSet();
   Source source;
   source.utf8 = text_of(set, 0x0008, 0x0005) == "ISO_IR 192";
@@ -199,11 +200,11 @@ Source read_source(const std::string& path) {
        {&source.sop_class, &source.instance, &source.study, &source.series})
     if (!is_uid(*uid))
       throw DataError(
-          "[dicom] " + path + ": " +
-          (uid->empty() ? "has no UIDs of study, series and instance"
-                        : "'" + printable(*uid) + "' is no UID") +
-          ", so nothing can refer to it. Hint: fetch it again from the "
-          "archive");
+          "[dicom] {}: {}, so nothing can refer to it. Hint: fetch it again "
+          "from the archive",
+          path,
+          uid->empty() ? "has no UIDs of study, series and instance"
+                       : "'" + printable(*uid) + "' is no UID");
   for (const Shared& s : kShared) {
     const gdcm::ByteValue* bytes = bytes_of(set, {s.group, s.element});
     const bool there = bytes != nullptr && bytes->GetLength() > 0;

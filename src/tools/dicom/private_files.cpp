@@ -9,8 +9,7 @@ namespace {
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what,
                          const std::string& hint) {
-  throw CheckpointError("[dicom] " + path.string() + ": " + what +
-                        ". Hint: " + hint);
+  throw CheckpointError("[dicom] {}: {}. Hint: {}", path.string(), what, hint);
 }
 
 }  // namespace

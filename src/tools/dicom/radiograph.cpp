@@ -22,6 +22,7 @@
 #include "chest.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "decoding.hpp"
 #include "display.hpp"
@@ -48,7 +49,7 @@ struct Head {
 
 [[noreturn]] void fail(const std::string& path, const std::string& what,
                        const char* hint) {
-  throw DataError("[dicom] " + path + ": " + what + ". Hint: " + hint);
+  throw DataError("[dicom] {}: {}. Hint: {}", path, what, hint);
 }
 
 bool has_magic(const std::string& path) {
@@ -118,8 +119,7 @@ std::vector<double> stored_values(const gdcm::Image& image,
   };
   const size_t bytes = format.GetBitsAllocated() / 8;
   if ((bytes != 1 && bytes != 2 && bytes != 4) || buffer.size() < count * bytes)
-    fail(path,
-         "has " + std::to_string(format.GetBitsAllocated()) + " bits a pixel",
+    fail(path, formatted("has {} bits a pixel", format.GetBitsAllocated()),
          "8, 16 and 32 are read");
   for (size_t i = 0; i < count; ++i) {
     uint32_t raw = 0;
@@ -166,9 +166,7 @@ Head read_head(const std::string& path, const RadiographLimits& limits) {
   if (rows < 1 || columns < 1)
     fail(path, "has no picture", "is it a report or a directory?");
   if (columns > limits.max_pixels / rows)
-    fail(path,
-         "is " + std::to_string(columns) + " x " + std::to_string(rows) +
-             " pixels",
+    fail(path, formatted("is {} x {} pixels", columns, rows),
          "chexnet-dicom takes a larger --max-pixels, if the file is to be "
          "trusted");
   const WhatIsShown shown = what_is_shown(set);
@@ -253,8 +251,8 @@ auto within(int64_t bytes, const std::string& path, int64_t file_bytes,
   const MemoryBound bound(bytes);
   const auto fail_of_memory = [&] {
     fail(path,
-         "asks for more memory than a file of " + std::to_string(file_bytes) +
-             " bytes can need",
+         formatted("asks for more memory than a file of {} bytes can need",
+                   file_bytes),
          "is it damaged? Fetch it again");
   };
   try {

@@ -28,9 +28,10 @@ Source read_scored(const Json& image) {
   const std::string path = path_of(image.at("file"));
   Source source = read_source(path);
   if (source.instance != image.at("instance"))
-    throw DataError("[dicom] " + path +
-                    ": is another picture than the one that was scored. Hint: "
-                    "run predict again");
+    throw DataError(
+        "[dicom] {}: is another picture than the one that was scored. Hint: "
+        "run predict again",
+        path);
   return source;
 }
 
@@ -75,9 +76,10 @@ std::vector<std::string> files_of(const Json& image) {
 void write_new(const fs::path& path, const std::string& bytes) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(path, error)))
-    throw CheckpointError("[dicom] " + path.string() +
-                          ": is there already. Hint: does another predict "
-                          "write to this folder? Name a new one");
+    throw CheckpointError(
+        "[dicom] {}: is there already. Hint: does another predict write to "
+        "this folder? Name a new one",
+        path.string());
   write_atomically(path, bytes);
 }
 
@@ -126,8 +128,9 @@ void write_results(const std::string& request) {
     for (const auto& image : asked.at("images"))
       write_image(asked, image, uids, written);
   } catch (const nlohmann::json::exception& e) {
-    throw DataError("[dicom] " + request + ": is no list of results (" +
-                    e.what() + "). Hint: predict writes it");
+    throw DataError(
+        "[dicom] {}: is no list of results ({}). Hint: predict writes it",
+        request, e.what());
   }
   std::cout << json_text(Json{{"reports", written.reports},
                               {"captures", written.captures},

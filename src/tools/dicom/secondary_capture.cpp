@@ -42,9 +42,10 @@ Picture read_picture(const std::string& path) {
                              0) == 0;
   }
   if (!good)
-    throw DataError("[dicom] " + path +
-                    ": is no heat map that can be read. Hint: is the disk of "
-                    "TMPDIR full?");
+    throw DataError(
+        "[dicom] {}: is no heat map that can be read. Hint: is the disk of "
+        "TMPDIR full?",
+        path);
   return picture;
 }
 

@@ -28,8 +28,8 @@ constexpr int64_t kAddressesOfPixel = 32;
 constexpr int64_t kOtherAddresses = int64_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
-  throw DataError("[dicom] " + path + ": " + what +
-                  ". Hint: is it damaged? Fetch it again");
+  throw DataError("[dicom] {}: {}. Hint: is it damaged? Fetch it again", path,
+                  what);
 }
 
 // What a worker sends: its result and then texts, each behind its length.
@@ -150,8 +150,8 @@ ChildMessage in_child(const WorkerLimits& limits,
                       const std::function<std::string()>& make) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw OutageError(std::string("[dicom] no pipe: ") + std::strerror(errno) +
-                      ". Hint: raise ulimit -n");
+    throw OutageError("[dicom] no pipe: {}. Hint: raise ulimit -n",
+                      std::strerror(errno));
   const double deadline = now_s() + limits.seconds;
   // Before the fork: no core file from the child's first moment on.
   rlimit core{};
@@ -165,8 +165,8 @@ ChildMessage in_child(const WorkerLimits& limits,
   ::close(ends[1]);
   if (child < 0) {
     ::close(ends[0]);
-    throw OutageError(std::string("[dicom] no further process: ") +
-                      std::strerror(error) + ". Hint: raise ulimit -u");
+    throw OutageError("[dicom] no further process: {}. Hint: raise ulimit -u",
+                      std::strerror(error));
   }
   ChildMessage message;
   message.text = read_until(ends[0], deadline);

@@ -26,7 +26,7 @@ struct Unit {
 };
 
 [[noreturn]] void refuse(const YamlValue& value, const std::string& what) {
-  throw ConfigError("[doctor] " + value.place + ": " + what);
+  throw ConfigError("[doctor] {}: {}", value.place, what);
 }
 
 double rate(const std::string& key, const YamlValue& value,
@@ -38,8 +38,8 @@ double rate(const std::string& key, const YamlValue& value,
   const std::string example = " of " + std::string(units.front().name);
   const auto require_rate = [&](bool is_rate) {
     if (is_rate) return;
-    refuse(value, "'" + key + "' = '" + text +
-                      "' is no rate. Hint: a number above 0" + example);
+    refuse(value, formatted("'{}' = '{}' is no rate. Hint: a number above 0{}",
+                            key, text, example));
   };
   require_rate(error == std::errc() && number > 0 && std::isfinite(number));
   std::string unit(rest, end);
@@ -52,17 +52,17 @@ double rate(const std::string& key, const YamlValue& value,
   std::string names;
   for (const auto& known : units)
     names += (names.empty() ? "" : " or ") + std::string(known.name);
-  refuse(value, "'" + key + "' = '" + text +
-                    (unit.empty() ? "' has no unit" : "' has another unit") +
-                    ". Hint: " + names + " behind the number");
+  refuse(value, formatted("'{}' = '{}' has {} unit. Hint: {} behind the number",
+                          key, text, unit.empty() ? "no" : "another", names));
 }
 
 int count(const std::string& key, const YamlValue& value) {
   const std::string text = value.items.empty() ? "" : value.items.front();
   if (text.empty() || text.size() > 4 ||
       text.find_first_not_of("0123456789") != std::string::npos)
-    refuse(value, "'" + key + "' = '" + text +
-                      "' is no count. Hint: a whole number of GPUs");
+    refuse(value,
+           formatted("'{}' = '{}' is no count. Hint: a whole number of GPUs",
+                     key, text));
   return std::stoi(text);
 }
 
@@ -115,8 +115,9 @@ std::string only_type(const std::filesystem::path& path,
   std::string names;
   for (const auto& [name, _] : types)
     names += (names.empty() ? "" : ", ") + name;
-  throw ConfigError("[doctor] " + path.string() + ": no type has hosts for " +
-                    host + ". Hint: --node-type, one of " + names);
+  throw ConfigError(
+      "[doctor] {}: no type has hosts for {}. Hint: --node-type, one of {}",
+      path.string(), host, names);
 }
 
 // What to do about a row that fails.
@@ -141,8 +142,9 @@ NodeThresholds read_acceptance(const std::filesystem::path& path,
     const std::string key =
         dot == std::string::npos ? "" : name.substr(dot + 1);
     if (std::ranges::find(kKeys, key) == kKeys.end())
-      refuse(value, "'" + name + "' is unknown. Hint: TYPE.KEY, nearest are " +
-                        nearest_names(key.empty() ? name : key, kKeys));
+      refuse(value,
+             formatted("'{}' is unknown. Hint: TYPE.KEY, nearest are {}", name,
+                       nearest_names(key.empty() ? name : key, kKeys)));
     NodeThresholds& thresholds = types[name.substr(0, dot)];
     thresholds.type = name.substr(0, dot);
     if (key != "hosts") {
@@ -161,21 +163,23 @@ NodeThresholds read_acceptance(const std::filesystem::path& path,
     }
   }
   if (types.empty())
-    throw ConfigError("[doctor] " + path.string() +
-                      ": no thresholds. Hint: TYPE: {step: 100 images/s}");
+    throw ConfigError(
+        "[doctor] {}: no thresholds. Hint: TYPE: {{step: 100 images/s}}",
+        path.string());
   if (fitting.empty()) fitting = only_type(path, types, host);
   const auto found = types.find(fitting);
   if (found != types.end()) {
     if (found->second.looks_at_nothing())
-      throw ConfigError("[doctor] " + path.string() + ": '" + fitting +
-                        "' has no threshold. Hint: " + fitting +
-                        ": {step: 100 images/s}");
+      throw ConfigError(
+          "[doctor] {}: '{}' has no threshold. Hint: {}: {{step: 100 "
+          "images/s}}",
+          path.string(), fitting, fitting);
     return found->second;
   }
   std::vector<std::string> names;
   for (const auto& [name, thresholds] : types) names.push_back(name);
-  throw ConfigError("[doctor] " + path.string() + ": no type '" + fitting +
-                    "'. Hint: nearest are " + nearest_names(fitting, names));
+  throw ConfigError("[doctor] {}: no type '{}'. Hint: nearest are {}",
+                    path.string(), fitting, nearest_names(fitting, names));
 }
 
 CheckResult AcceptanceRow::check() const {

@@ -112,15 +112,15 @@ void check_container(const JobRequest& request) {
   if (!is_sif(request.container) &&
       (request.scheduler != Scheduler::kSlurm || !steps))
     throw ConfigError(
-        "[submit] --container " + request.container +
-        ": an image of a registry is started by srun, where Slurm has Pyxis. "
-        "Hint: --scheduler slurm --launcher srun, or a .sif file for "
-        "Apptainer");
+        "[submit] --container {}: an image of a registry is started by srun, "
+        "where Slurm has Pyxis. Hint: --scheduler slurm --launcher srun, or a "
+        ".sif file for Apptainer",
+        request.container);
   if (is_sif(request.container) && !steps && request.nodes > 1)
     throw ConfigError(
-        "[submit] --container " + request.container +
-        ": mpirun inside a container starts no ranks on other hosts. Hint: "
-        "--launcher srun (Slurm), or --nodes 1");
+        "[submit] --container {}: mpirun inside a container starts no ranks on "
+        "other hosts. Hint: --launcher srun (Slurm), or --nodes 1",
+        request.container);
 }
 
 void check_launcher(const JobRequest& request) {
@@ -139,10 +139,10 @@ void refuse_several_words(const JobRequest& request) {
              c == '\\';
     });
     if (odd == value.end()) return;
-    throw ConfigError("[submit] --" + key + " (in a site file " + key + ") '" +
-                      value.substr(0, value.find_first_of("\n\r")) +
-                      "': holds a blank, quote, backslash or line break. "
-                      "Hint: one name, as the batch system lists it");
+    throw ConfigError(
+        "[submit] --{} (in a site file {}) '{}': holds a blank, quote, "
+        "backslash or line break. Hint: one name, as the batch system lists it",
+        key, key, value.substr(0, value.find_first_of("\n\r")));
   };
   check("account", request.account);
   check("partition", request.partition);
@@ -157,8 +157,9 @@ void refuse_line_breaks(const JobRequest& request) {
   for (const auto& value : values)
     if (value.find_first_of("\n\r") != std::string::npos)
       throw ConfigError(
-          "[submit] '" + value.substr(0, value.find_first_of("\n\r")) +
-          "…': a value holds a line break. Hint: one list item for each line");
+          "[submit] '{}…': a value holds a line break. Hint: one list item for "
+          "each line",
+          value.substr(0, value.find_first_of("\n\r")));
 }
 
 }  // namespace
@@ -178,10 +179,9 @@ namespace {
 void refuse_more_than_a_job(int64_t first, int64_t second, const char* of_what,
                             const char* factors, const char* keys) {
   if (first * second <= kMostOfAJob) return;
-  throw ConfigError("[submit] the job would have " + std::to_string(first) +
-                    " x " + std::to_string(second) + " " + of_what + " (" +
-                    factors + "), more than " + std::to_string(kMostOfAJob) +
-                    ". Hint: " + keys);
+  throw ConfigError(
+      "[submit] the job would have {} x {} {} ({}), more than {}. Hint: {}",
+      first, second, of_what, factors, kMostOfAJob, keys);
 }
 
 }  // namespace
@@ -202,25 +202,22 @@ void agree_on_ranks(const LaunchConfig& launch, JobRequest& request) {
                          "--ranks-per-node or --cpus-per-rank");
   const bool uses_gpus =
       launch.device != DeviceKind::kCpu && request.gpus_per_node > 0;
-  if (uses_gpus && ranks_per_node(request) != request.gpus_per_node)
+  const int ranks = ranks_per_node(request);
+  if (uses_gpus && ranks != request.gpus_per_node)
     throw ConfigError(
-        "[submit] " + counted(ranks_per_node(request), "rank") +
-        (ranks_per_node(request) > request.gpus_per_node
-             ? " would share "
-             : " would not use all of ") +
-        counted(request.gpus_per_node, "GPU") +
-        " on each host. Hint: a rank for each GPU: leave out --ranks-per-node, "
-        "or --gpus-per-node " +
-        std::to_string(ranks_per_node(request)));
+        "[submit] {} would {} {} on each host. Hint: a rank for each GPU: "
+        "leave out "
+        "--ranks-per-node, or --gpus-per-node {}",
+        counted(ranks, "rank"),
+        ranks > request.gpus_per_node ? "share" : "not use all of",
+        counted(request.gpus_per_node, "GPU"), ranks);
 
   const auto refuse = [&](const std::string& key, int value) {
     throw ConfigError(
-        "[submit] " + key + " = " + std::to_string(value) +
-        ", and the job would have " + std::to_string(request.nodes) + " x " +
-        std::to_string(ranks_per_node(request)) +
-        " ranks (hosts x ranks per host). Hint: --nodes and --ranks-per-node "
-        "that agree, or --set " +
-        key + "=0");
+        "[submit] {} = {}, and the job would have {} x {} ranks (hosts x ranks "
+        "per host). Hint: --nodes and --ranks-per-node that agree, or --set "
+        "{}=0",
+        key, value, request.nodes, ranks_per_node(request), key);
   };
   if (wanted > 0 && wanted != total_ranks(request))
     refuse("launch.ranks", wanted);

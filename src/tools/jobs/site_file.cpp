@@ -5,6 +5,7 @@
 #include "chexnet/config/strict_yaml.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/parsed_number.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/tools/jobs/job_script.hpp"
 
 namespace chexnet {
@@ -18,13 +19,13 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
   for (const auto& [key, value] : read_strict_yaml_file(path)) {
     const std::string first = value.items.empty() ? "" : value.items.front();
     const auto fail = [&, &key = key, &value = value](const std::string& what) {
-      throw ConfigError("[submit] " + value.place + ": '" + key + "' " + what);
+      throw ConfigError("[submit] {}: '{}' {}", value.place, key, what);
     };
     const auto count = [&](int least) {
       const auto number = parsed_number<int>(first);
       if (!number || *number < least || *number > kMostOfAJob)
-        fail("= '" + first + "' is no count. Hint: a whole number from " +
-             std::to_string(least) + " to " + std::to_string(kMostOfAJob));
+        fail(formatted("= '{}' is no count. Hint: a whole number from {} to {}",
+                       first, least, kMostOfAJob));
       return *number;
     };
     if (std::ranges::find(known, key) == known.end())

@@ -41,10 +41,10 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
     const std::string key = list.substr(0, equals);
     if (equals == std::string::npos || find_option(key) == nullptr)
       throw ConfigError(
-          "[submit] --sweep " + list + ": " +
-          (equals == std::string::npos
-               ? std::string("no '='. Hint: --sweep train.lr=1e-3,3e-4")
-               : unknown_key_text(key)));
+          "[submit] --sweep {}: {}", list,
+          equals == std::string::npos
+              ? std::string("no '='. Hint: --sweep train.lr=1e-3,3e-4")
+              : unknown_key_text(key));
     std::vector<std::string> values;
     std::string value;
     // Commas inside brackets belong to a list value.
@@ -57,8 +57,10 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
         continue;
       }
       if (value.empty())
-        throw ConfigError("[submit] --sweep " + list +
-                          ": an empty value. Hint: --sweep train.lr=1e-3,3e-4");
+        throw ConfigError(
+            "[submit] --sweep {}: an empty value. Hint: --sweep "
+            "train.lr=1e-3,3e-4",
+            list);
       values.push_back(value);
       value.clear();
     }
@@ -72,10 +74,10 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
   std::set<std::string> taken;
   for (auto& point : points) {
     if (!taken.insert(point.run_folder).second)
-      throw ConfigError("[submit] --sweep: two runs would have the folder " +
-                        point.run_folder +
-                        ". Hint: name each value once, and sweep one key of a "
-                        "name");
+      throw ConfigError(
+          "[submit] --sweep: two runs would have the folder {}. Hint: name "
+          "each value once, and sweep one key of a name",
+          point.run_folder);
     point.run_folder =
         (folder / (point.run_folder.empty() ? "run" : point.run_folder))
             .string();

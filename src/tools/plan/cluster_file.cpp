@@ -63,22 +63,22 @@ Cluster read_cluster(const std::filesystem::path& path) {
   for (const auto& [key, value] : read_strict_yaml_file(path)) {
     const auto found = keys.find(key);
     if (found == keys.end())
-      throw ConfigError("[plan] " + value.place + ": unknown key '" + key +
-                        "'. Hint: nearest are " + nearest_names(key, names));
+      throw ConfigError("[plan] {}: unknown key '{}'. Hint: nearest are {}",
+                        value.place, key, nearest_names(key, names));
     if (value.is_list || value.items.size() != 1 ||
         !found->second(value.items.front()))
       throw ConfigError(
-          "[plan] " + value.place + ": '" + key +
-          "' is no such value. Hint: a number, or true and false");
+          "[plan] {}: '{}' is no such value. Hint: a number, or true and false",
+          value.place, key);
   }
   constexpr double kMostGpus = 1 << 20;
   cluster.fabric.gpus_per_node = static_cast<int>(std::min(gpus, kMostGpus));
   if (gpus > kMostGpus || cluster.fabric.gpus_per_node < 1 ||
       cluster.fabric.intra_gb_per_s <= 0 || cluster.fabric.inter_gb_per_s <= 0)
-    throw ConfigError("[plan] " + path.string() +
-                      ": a cluster needs GPUs and bandwidth. Hint: "
-                      "gpus_per_node, intra_gb_per_s "
-                      "and inter_gb_per_s above 0");
+    throw ConfigError(
+        "[plan] {}: a cluster needs GPUs and bandwidth. Hint: gpus_per_node, "
+        "intra_gb_per_s and inter_gb_per_s above 0",
+        path.string());
   return cluster;
 }
 

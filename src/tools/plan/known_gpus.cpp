@@ -32,9 +32,10 @@ std::span<const KnownGpu> known_gpus() { return kGpus; }
 const KnownGpu& known_gpu(const std::string& name) {
   for (const auto& gpu : kGpus)
     if (name == gpu.name) return gpu;
-  throw ConfigError("[plan] --gpu " + name +
-                    " is not known. Hint: " + known_gpu_names() +
-                    "; or --images-per-s of `bench step` on yours");
+  throw ConfigError(
+      "[plan] --gpu {} is not known. Hint: {}; or --images-per-s of `bench "
+      "step` on yours",
+      name, known_gpu_names());
 }
 
 std::string known_gpu_names() {

@@ -21,6 +21,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/core/whole_number.hpp"
 #include "chexnet/core/write_hint.hpp"
 
@@ -74,7 +75,7 @@ std::string with_own_sum(nlohmann::json state) {
 void refused(const fs::path& path, const std::error_code& error,
              const std::string& hint) {
   const std::string text =
-      "[checkpoint] " + path.string() + ": " + error.message() + ". Hint: ";
+      formatted("[checkpoint] {}: {}. Hint: ", path.string(), error.message());
   if (error.value() == EMFILE)  // no other start has more
     throw CheckpointError(text + "raise ulimit -n");
   if (may_pass(error.value()))

@@ -232,11 +232,10 @@ std::optional<fs::path> CheckpointStore::recover_newest() {
   const auto count = std::ranges::count_if(names, is_step);
   if (count == 0) return std::nullopt;
   throw CheckpointError(
-      "[checkpoint] " + folder_.string() + ": none of the checkpoints here (" +
-      std::to_string(count) +
-      ") is whole; nothing was changed. Hint: is the file system mounted and "
-      "whole? Restore a checkpoint from a backup, or start a new run with "
-      "--out");
+      "[checkpoint] {}: none of the checkpoints here ({}) is whole; nothing "
+      "was changed. Hint: is the file system mounted and whole? Restore a "
+      "checkpoint from a backup, or start a new run with --out",
+      folder_.string(), count);
 }
 
 fs::path resolve_model(const fs::path& named) {
@@ -251,16 +250,16 @@ fs::path resolve_model(const fs::path& named) {
     if (is_there(candidate / "state.json")) {
       const std::string wrong = CheckpointStore::problem(candidate, kModel);
       if (!wrong.empty())
-        throw CheckpointError("[checkpoint] " + candidate.string() + ": " +
-                              wrong +
-                              ". Hint: choose another checkpoint of that run");
+        throw CheckpointError(
+            "[checkpoint] {}: {}. Hint: choose another checkpoint of that run",
+            candidate.string(), wrong);
     }
     return fs::canonical(candidate / kModel);
   }
   throw CheckpointError(
-      "[checkpoint] " + named.string() +
-      ": no checkpoint here. Hint: name a run folder, "
-      "runs/<name>/checkpoints/step-… or a model's .safetensors file");
+      "[checkpoint] {}: no checkpoint here. Hint: name a run folder, "
+      "runs/<name>/checkpoints/step-… or a model's .safetensors file",
+      named.string());
 }
 
 }  // namespace chexnet

@@ -67,10 +67,10 @@ void check_same_config(Communicator& comm, const Config& config) {
   const bool is_shown = mine == 0 || mine == rank;
   const auto texts = gather_text(comm, is_shown ? own : "");
   throw ConfigError(
-      "[config] rank " + std::to_string(rank) + " on " +
-      other->substr(sum.size()) + " has another config than rank 0 on " +
-      sums[0].substr(sum.size()) + ": " + differences(texts[rank], texts[0]) +
-      ". Hint: start all ranks with the same files and options");
+      "[config] rank {} on {} has another config than rank 0 on {}: {}. Hint: "
+      "start all ranks with the same files and options",
+      rank, other->substr(sum.size()), sums[0].substr(sum.size()),
+      differences(texts[rank], texts[0]));
 }
 
 }  // namespace chexnet

@@ -174,10 +174,10 @@ void match(Manifest& manifest, const Config& config,
   for (const auto& name : scored_findings(config.eval.findings, findings))
     (find_finding(columns, name) ? set.scored : set.unlabeled).push_back(name);
   if (set.scored.empty())
-    throw DataError("[evaluate] " + manifest.path +
-                    ": has no finding that is scored; its findings are " +
-                    listed(columns) + ". Hint: the network knows " +
-                    listed(findings));
+    throw DataError(
+        "[evaluate] {}: has no finding that is scored; its findings are {}. "
+        "Hint: the network knows {}",
+        manifest.path, listed(columns), listed(findings));
 }
 
 }  // namespace
@@ -189,9 +189,8 @@ Dataset load_dataset(const Config& config, Communicator& comm,
     dataset.manifest = read_manifest(config.data, config.eval);
     if (!config.data.sample_weight.empty() &&
         dataset.manifest.sample_weights.empty())
-      throw ConfigError(
-          "[config] data.sample_weight: " + dataset.manifest.path +
-          " has no column '" + config.data.sample_weight + "'");
+      throw ConfigError("[config] data.sample_weight: {} has no column '{}'",
+                        dataset.manifest.path, config.data.sample_weight);
     dataset.splits = make_splits(dataset.manifest, config.data);
     return dataset;
   };
@@ -214,9 +213,10 @@ TestSet load_split(const Config& config, const std::string& split,
   };
   const auto wanted = [&](Splits& splits) {
     if (splits.named(split).rows.empty())
-      throw DataError("[evaluate] the " + split +
-                      " split has no images. Hint: --split val, or set data." +
-                      split + "_list");
+      throw DataError(
+          "[evaluate] the {} split has no images. Hint: --split val, or set "
+          "data.{}_list",
+          split, split);
     Wanted asked = all_of(splits);
     std::erase_if(asked, [&](const Split* s) { return s->name != split; });
     return asked;
@@ -258,12 +258,12 @@ void check_equal_on_ranks(Communicator& comm, const std::string& what,
     return text.compare(0, sum.size(), all[0], 0, sum.size()) != 0;
   });
   if (other == all.end()) return;
-  throw DataError("[data] rank " + std::to_string(other - all.begin()) +
-                  " on " + other->substr(sum.size()) +
-                  " has read something else than rank 0 on " +
-                  all[0].substr(sum.size()) + ": " + what +
-                  " or a list of the config. Hint: is it one file, on storage "
-                  "that the hosts share?");
+  throw DataError(
+      "[data] rank {} on {} has read something else than rank 0 on {}: {} or a "
+      "list of the config. Hint: is it one file, on storage that the hosts "
+      "share?",
+      other - all.begin(), other->substr(sum.size()), all[0].substr(sum.size()),
+      what);
 }
 
 size_t Dataset::missing_of(const std::string& split) const {
@@ -307,14 +307,15 @@ std::vector<uint32_t> training_rows(const Config& config,
     const auto found = dataset.manifest.rows.find(name);
     if (found == dataset.manifest.rows.end() ||
         !dataset.images->index().has(found->second))
-      throw DataError("[train] " + config.train.order_file + ": image '" +
-                      name +
-                      "' is in no split. Hint: names as in the manifest");
+      throw DataError(
+          "[train] {}: image '{}' is in no split. Hint: names as in the "
+          "manifest",
+          config.train.order_file, name);
     rows.push_back(found->second);
   }
   if (rows.empty())
-    throw DataError("[train] " + config.train.order_file +
-                    ": no names. Hint: one image name per line");
+    throw DataError("[train] {}: no names. Hint: one image name per line",
+                    config.train.order_file);
   return rows;
 }
 

@@ -26,25 +26,22 @@ constexpr uint64_t kSmallBatch = 32;
 std::string no_room_for(const EvalPass& pass) {
   const uint64_t each = std::max<uint64_t>(1, least_bytes(pass.side));
   if (pass.free_bytes == 0 || pass.batch <= pass.free_bytes / each) return "";
-  const std::string side = std::to_string(pass.side);
-  return "eval.batch=" + std::to_string(pass.batch) +
-         ": a forward pass of so many images of " + side + " x " + side +
-         " needs more than " +
-         readable_bytes(static_cast<double>(pass.batch * each)) + ", and " +
-         readable_bytes(static_cast<double>(pass.free_bytes)) +
-         " are free here. Hint: eval.batch=" +
-         std::to_string(
-             std::clamp<uint64_t>(pass.free_bytes / each, 1, kSmallBatch));
+  return formatted(
+      "eval.batch={}: a forward pass of so many images of {} x {} needs more "
+      "than {}, and {} are free here. Hint: eval.batch={}",
+      pass.batch, pass.side, pass.side,
+      readable_bytes(static_cast<double>(pass.batch * each)),
+      readable_bytes(static_cast<double>(pass.free_bytes)),
+      std::clamp<uint64_t>(pass.free_bytes / each, 1, kSmallBatch));
 }
 
 std::string padding_of(const EvalPass& pass) {
   const uint64_t wanted = std::max<uint64_t>(1, pass.images_per_rank);
   if (pass.batch <= kSmallBatch || pass.batch / 2 < wanted) return "";
-  return "eval.batch=" + std::to_string(pass.batch) +
-         ": a forward pass computes so many images, and a rank has " +
-         std::to_string(wanted) +
-         "; the others are padding, which takes as long. Hint: eval.batch=" +
-         std::to_string(std::min(wanted, kSmallBatch));
+  return formatted(
+      "eval.batch={}: a forward pass computes so many images, and a rank has "
+      "{}; the others are padding, which takes as long. Hint: eval.batch={}",
+      pass.batch, wanted, std::min(wanted, kSmallBatch));
 }
 
 void check_eval_batch(const Config& config, const Split& split,
@@ -58,7 +55,7 @@ void check_eval_batch(const Config& config, const Split& split,
       .images_per_rank = (split.rows.size() + ranks - 1) / ranks,
       .free_bytes = on_host ? available_memory_bytes() / local : 0};
   if (const auto text = no_room_for(pass); !text.empty())
-    throw ConfigError("[evaluate] " + text);
+    throw ConfigError("[evaluate] {}", text);
   if (const auto text = padding_of(pass); !text.empty() && comm.rank() == 0)
     log_warning("[evaluate] " + text);
 }

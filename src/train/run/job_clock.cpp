@@ -34,9 +34,10 @@ std::optional<double> JobClock::configured_s(const LaunchConfig& config) {
   if (config.time_limit.empty()) return std::nullopt;
   const auto limit = duration_s(config.time_limit);
   if (!limit)
-    throw ConfigError("[config] launch.time_limit: '" + config.time_limit +
-                      "' is no time. Hint: 2:00:00 (hours), 90:00 (minutes) or "
-                      "1-12:00:00 (days)");
+    throw ConfigError(
+        "[config] launch.time_limit: '{}' is no time. Hint: 2:00:00 (hours), "
+        "90:00 (minutes) or 1-12:00:00 (days)",
+        config.time_limit);
   return limit;
 }
 

@@ -20,11 +20,10 @@ void check_batch(const TrainConfig& config, int64_t batch, int ranks) {
   if (batch % pieces == 0) return;
   const int64_t next = (batch / pieces + 1) * pieces;
   throw ConfigError(
-      "[train] train.batch = " + std::to_string(batch) +
-      " cannot be shared by " + std::to_string(ranks) + " ranks x " +
-      std::to_string(config.accumulate) +
-      " micro-batches. Hint: train.batch=" + std::to_string(next) +
-      ", another multiple of " + std::to_string(pieces) + ", or fewer ranks");
+      "[train] train.batch = {} cannot be shared by {} ranks x {} "
+      "micro-batches. Hint: train.batch={}, another multiple of {}, or fewer "
+      "ranks",
+      batch, ranks, config.accumulate, next, pieces);
 }
 
 }  // namespace chexnet

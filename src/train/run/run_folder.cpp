@@ -40,9 +40,9 @@ bool is_trusted(const struct stat& info) {
 [[noreturn]] void refuse_foreign(const fs::path& path,
                                  const std::string& what) {
   throw CheckpointError(
-      "[run] " + path.string() + ": " + what +
-      ", so its contents cannot be trusted. Hint: choose another folder with "
-      "--out");
+      "[run] {}: {}, so its contents cannot be trusted. Hint: choose another "
+      "folder with --out",
+      path.string(), what);
 }
 
 // A link leads where its owner wants: only one of this user is followed, for
@@ -70,9 +70,10 @@ void create(const fs::path& folder, const fs::path& run) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    throw CheckpointError("[run] " + run.string() +
-                          ": cannot be created: " + error.message() +
-                          ". Hint: choose a writable folder with --out");
+    throw CheckpointError(
+        "[run] {}: cannot be created: {}. Hint: choose a writable folder with "
+        "--out",
+        run.string(), error.message());
 }
 
 fs::path log_path(const fs::path& folder, int rank) {
@@ -194,10 +195,10 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   if (resume != Resume::kNo) {
     checkpoint_ = store_->recover_newest();
     if (!checkpoint_ && resume == Resume::kYes)
-      throw CheckpointError("[run] " + path_.string() +
-                            ": no checkpoint to resume from. Hint: --resume "
-                            "auto starts afresh where there never "
-                            "was one");
+      throw CheckpointError(
+          "[run] {}: no checkpoint to resume from. Hint: --resume auto starts "
+          "afresh where there never was one",
+          path_.string());
   }
   if (checkpoint_) {
     const auto before = load_config({path_ / "config.yaml"}, {});
@@ -212,16 +213,17 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   std::error_code error;
   if (!restarted) fs::remove(path_ / "STOP", error);
   if (error)
-    throw CheckpointError("[run] " + (path_ / "STOP").string() +
-                          ": cannot be removed: " + error.message() +
-                          ". Hint: remove it; it asks each run in this folder "
-                          "to stop");
+    throw CheckpointError(
+        "[run] {}: cannot be removed: {}. Hint: remove it; it asks each run in "
+        "this folder to stop",
+        (path_ / "STOP").string(), error.message());
 }
 
 void refuse_used_folder(const fs::path& folder) {
-  throw CheckpointError("[run] " + folder.string() +
-                        ": holds a run already. Hint: --resume auto continues "
-                        "it, --out NAME starts another");
+  throw CheckpointError(
+      "[run] {}: holds a run already. Hint: --resume auto continues it, --out "
+      "NAME starts another",
+      folder.string());
 }
 
 void refuse_another_config(const Config& before, const Config& now,
@@ -231,9 +233,9 @@ void refuse_another_config(const Config& before, const Config& now,
   std::string text;
   for (const auto& line : conflicts) text += "\n  " + line;
   throw ConfigError(
-      "[run] " + place + ": the config differs from the " + whose +
-      "'s:" + text +
-      "\nHint: resume with the old values, or start a new run with --out");
+      "[run] {}: the config differs from the {}'s:{}\nHint: resume with the "
+      "old values, or start a new run with --out",
+      place, whose, text);
 }
 
 void RunFolder::claim(const Config& config) const {

@@ -120,9 +120,10 @@ TrainState TrainState::from_json(const std::string& text,
   try {
     const auto json = nlohmann::json::parse(text);
     if (whole_number<int>(json.at("format")) != kFormat)
-      throw CheckpointError("[checkpoint] " + origin +
-                            ": written by another version of the program. "
-                            "Hint: use that version");
+      throw CheckpointError(
+          "[checkpoint] {}: written by another version of the program. Hint: "
+          "use that version",
+          origin);
     TrainState s;
     s.step = count(json.at("step"));
     s.position = whole_number<uint64_t>(json.at("position"));
@@ -156,8 +157,9 @@ TrainState TrainState::from_json(const std::string& text,
   } catch (const CheckpointError&) {
     throw;
   } catch (const std::exception& e) {  // of JSON, or of a number
-    throw CheckpointError("[checkpoint] " + origin + ": state.json: " +
-                          e.what() + ". Hint: the checkpoint is damaged");
+    throw CheckpointError(
+        "[checkpoint] {}: state.json: {}. Hint: the checkpoint is damaged",
+        origin, e.what());
   }
 }
 

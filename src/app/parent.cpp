@@ -45,8 +45,8 @@ namespace {
 // is for the rest.
 constexpr double kTimeAfterPostmortem_s = 8;
 constexpr double kLateOutput_s = 4;
-constexpr int kSignalBase =
-    128;  // exit codes of commands that a signal ended, less the signal
+// Exit codes of commands that a signal ended, less the signal.
+constexpr int kSignalBase = 128;
 
 bool is_by_signal(int code) {
   return code > kSignalBase && code < kSignalBase + 32;

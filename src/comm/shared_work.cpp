@@ -86,8 +86,8 @@ class SharedWork {
   }
   ~SharedWork() {
     if (!thread_.joinable()) return;
-    job_->progress.stop_ =
-        true;  // an exception passes; the thread may never end
+    // An exception passes; the thread may never end.
+    job_->progress.stop_ = true;
     thread_.detach();
   }
   SharedWork(const SharedWork&) = delete;

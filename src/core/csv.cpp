@@ -29,8 +29,8 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
   if (rest_.empty()) return false;
   record_line_ = line_;
   unquoted_.clear();
-  std::vector<std::pair<size_t, size_t>>
-      quoted;  // (field, index into unquoted_)
+  // (field, index into unquoted_)
+  std::vector<std::pair<size_t, size_t>> quoted;
   const std::array<char, 2> ends = {separator_, '\n'};
   const auto end_of_field = [&] {
     return rest_.find_first_of(std::string_view(ends.data(), ends.size()));

@@ -154,8 +154,8 @@ void read_at_most(const std::string& path, size_t most,
     got = read_stream(file.fd(), into, most);
   }
   if (got < 0) throw_unreadable("files", path, errno);
-  into.resize(
-      static_cast<size_t>(got));  // it may have shrunk while it was read
+  // It may have shrunk while it was read.
+  into.resize(static_cast<size_t>(got));
 }
 
 }  // namespace

@@ -183,8 +183,8 @@ class Auditor {
   }
 
   void find_patients_in_two_splits() {
-    std::unordered_map<std::string, std::set<std::string>>
-        splits_of;  // [patient]
+    // [patient]
+    std::unordered_map<std::string, std::set<std::string>> splits_of;
     for (const auto& [row, name] : split_of_)
       splits_of[m_.patients[row]].insert(name);
     for (const auto& [patient, in] : splits_of) {
@@ -221,8 +221,8 @@ class Auditor {
   std::unordered_map<uint32_t, const char*> split_of_;  // [row]
   std::vector<uint32_t> present_;  // rows whose image is there
   std::vector<Seen> seen_;         // of present_
-  std::unordered_map<std::string, std::vector<uint32_t>>
-      same_;  // rows by their pixels' sum
+  // Rows by their pixels' sum.
+  std::unordered_map<std::string, std::vector<uint32_t>> same_;
 };
 
 }  // namespace

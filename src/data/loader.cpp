@@ -35,8 +35,8 @@ constexpr uint64_t kFirstPrefetch = 3;  // when it adapts
 constexpr double kStallSeconds = 1e-3;
 constexpr std::chrono::milliseconds kAskAgain(200);  // about a stop
 constexpr int kWindowBatches = 16;
-constexpr double kWaitFractionForMore =
-    0.02;  // of the time spent waiting, for one more worker
+// Of the time spent waiting, for one more worker.
+constexpr double kWaitFractionForMore = 0.02;
 
 // One is with the consumer, the others are ahead of it.
 size_t slots_for(const Loader::Options& options) {

@@ -28,8 +28,8 @@ struct Range {
 };
 static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 
-std::array<Range, 256>
-    ranges;  // more files than that are mapped, but not named
+// More files than that are mapped, but not named.
+std::array<Range, 256> ranges;
 struct sigaction before {};
 
 void say(const char* text) {

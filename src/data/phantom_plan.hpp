@@ -63,8 +63,8 @@ struct PhantomPlan {
   std::vector<bool> findings;  // [kPhantomFindings]
   int age = 0;                 // years
   char sex = 'F';
-  bool ap = false;  // lying, from the front: a larger heart, shoulder blades
-                    // over the lungs
+  // Lying, from the front: a larger heart, shoulder blades over the lungs.
+  bool ap = false;
   Anatomy anatomy{};
 
   Spot mass, nodule, pneumonia, consolidation, infiltration;

@@ -301,8 +301,8 @@ class TableReader {
   // By finding of `out_`; with a manifest the table need not have labels.
   std::vector<size_t> scores_;
   std::vector<std::optional<size_t>> labels_;
-  std::vector<size_t>
-      manifest_columns_;  // findings of the manifest, the same way
+  // Findings of the manifest, the same way.
+  std::vector<size_t> manifest_columns_;
   std::map<std::string, int, std::less<>> line_of_;  // [image]
   // Rows of the manifest: by file name, once a name needs it; those met.
   std::multimap<std::string_view, size_t> by_file_name_;

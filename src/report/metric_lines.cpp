@@ -10,8 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kLargestCount =
-    1e12;  // of steps, images, ranks: fits wherever it is added up
+// Of steps, images, ranks: fits wherever it is added up.
+constexpr double kLargestCount = 1e12;
 
 bool is_count(const json& value) {
   return value.is_number() && std::abs(value.get<double>()) < kLargestCount;

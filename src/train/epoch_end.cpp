@@ -66,8 +66,8 @@ bool TrainingLoop::evaluate() {
   const Profiler::Span span(&parts_.profiler, Phase::kEvaluate);
   log_.clear();
   const double start = now_s();
-  double ahead_s =
-      longest_evaluation_s_;  // one that cannot be finished is not begun
+  // One that cannot be finished is not begun.
+  double ahead_s = longest_evaluation_s_;
   const auto stop = [&] {
     return parts_.stop.asked(std::exchange(ahead_s, 0));
   };
@@ -178,8 +178,8 @@ void TrainingLoop::checkpoint() {
   state_.unlogged = log_.unlogged();
   const std::optional<uint64_t> agreed = verify_ranks();
   check_finite_state();
-  parts_.comm.barrier();  // no rank is ahead into a step that the checkpoint
-                          // does not have
+  // No rank is ahead into a step that the checkpoint does not have.
+  parts_.comm.barrier();
   if (parts_.comm.rank() == 0) {
     const std::string description =
         model_description(parts_.config, parts_.dataset);

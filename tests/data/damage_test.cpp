@@ -81,8 +81,8 @@ TEST_CASE("a loader stops without waiting for storage that does not answer") {
   set.take_away();
   for (const int readers : {0, 4}) {
     const Loader loader(set.manifest, reader, sampler, {4, 2, 2, readers});
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(50));  // all of them are waiting now
+    // All of them are waiting now.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   SUCCEED("returned");
 }

@@ -80,8 +80,8 @@ TEST_CASE(
   const DataConfig csv =
       plain_table(folder.write("t.csv", "image,patient,A\nx,p,\n"));
   CHECK(std::isnan(read_manifest(csv).labels[0]));
-  CHECK(read_manifest(csv)
-            .scored.empty());  // no second copy where it would be equal
+  // No second copy where it would be equal.
+  CHECK(read_manifest(csv).scored.empty());
 }
 
 TEST_CASE("single findings have a policy of their own for uncertain labels") {

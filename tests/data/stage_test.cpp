@@ -236,8 +236,8 @@ TEST_CASE("staging copies once per node, checks what is there and mends it") {
   read_bytes(copy, bytes);
   CHECK(bytes == wanted);
   CHECK(staged(index, {*StageChoice::parse("off")}, c.stores, *comm) == index);
-  CHECK(staged(index, {*StageChoice::parse("auto")}, c.stores, *comm) ==
-        index);  // it lies on a local disk already
+  // It lies on a local disk already.
+  CHECK(staged(index, {*StageChoice::parse("auto")}, c.stores, *comm) == index);
   CHECK(error_of<DataError>([&] {
           staged(index, {*StageChoice::parse("/proc/nowhere")}, c.stores,
                  *comm);

@@ -39,8 +39,8 @@ TEST_CASE(
     "ends") {
   const std::vector<float> labels = {1, 0, 1, 0, NAN};
   CHECK_FALSE(auroc(std::vector<double>{NAN, 1, 2, NAN, 0}, labels));
-  CHECK(auroc(std::vector<double>{3, 1, 2, 0, NAN}, labels) ==
-        Approx(1.0));  // not labeled
+  // Not labeled.
+  CHECK(auroc(std::vector<double>{3, 1, 2, 0, NAN}, labels) == Approx(1.0));
   CHECK(auroc(std::vector<double>{INFINITY, -INFINITY, INFINITY, INFINITY, 0},
               labels) == Approx(0.75));
   Predictions p;
@@ -355,8 +355,8 @@ TEST_CASE(
   p.images = {"1", "2", "3"};
   p.labels = {1, NAN, 0, 0, 0, NAN};
   p.probabilities = {0.8, 0.7, 0.1, 0.2, 0.99, 0.99};
-  CHECK(*score(p).any_finding_auroc_mean_logit ==
-        Approx(1.0));  // the third is left out
+  // The third is left out.
+  CHECK(*score(p).any_finding_auroc_mean_logit == Approx(1.0));
 }
 
 TEST_CASE("an image without a prediction is in no figure of any finding") {

@@ -126,8 +126,8 @@ TEST_CASE("boxes are cut at the picture's edge, and those outside left out") {
   CHECK(reaching.state == MapScore::State::kScored);
   CHECK(reaching.cut_boxes == 1);
   CHECK(reaching.pointed);
-  CHECK(reaching.iou ==
-        score({drawn("", "", 70, 70, 30)}).iou);  // of what is inside
+  // Of what is inside.
+  CHECK(reaching.iou == score({drawn("", "", 70, 70, 30)}).iou);
   CHECK(score({drawn("", "", 70.5, 70, 30.2)}).cut_boxes == 0);  // rounding
   const auto outside = score({drawn("", "", 300, 300, 60)});
   CHECK(outside.state == MapScore::State::kOutside);

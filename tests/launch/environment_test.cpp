@@ -8,8 +8,8 @@ using namespace chexnet;
 
 TEST_CASE("a rank knows its launcher") {
   CHECK_FALSE(started_as_rank(made_up({})));
-  CHECK_FALSE(started_as_rank(
-      made_up({{"SLURM_NTASKS", "4"}})));  // a batch script is no rank
+  // A batch script is no rank.
+  CHECK_FALSE(started_as_rank(made_up({{"SLURM_NTASKS", "4"}})));
   CHECK(started_as_rank(made_up({{"OMPI_COMM_WORLD_SIZE", "2"}})));
   CHECK(started_as_rank(made_up({{"PMIX_RANK", "0"}})));
   CHECK(started_as_rank(made_up({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}})));
@@ -67,8 +67,8 @@ TEST_CASE("habits of torchrun under srun get the fix") {
   CHECK(idle_gpus_problem(step, 4, 1).find("--ntasks-per-node=4 --mpi=pmix") !=
         std::string::npos);
   CHECK(idle_gpus_problem(step, 4, 4).empty());
-  CHECK(idle_gpus_problem(step, 1, 2)
-            .empty());  // --gpus-per-task: each rank sees its own
+  // --gpus-per-task: each rank sees its own
+  CHECK(idle_gpus_problem(step, 1, 2).empty());
   CHECK(idle_gpus_problem(made_up({{"OMPI_COMM_WORLD_RANK", "0"}}), 4, 1)
             .empty());
   const std::string narrow = narrow_step_problem(step, 1);

@@ -37,8 +37,8 @@ TEST_CASE("how many ranks start, and where") {
       {{3, 0, 0}, {}, two, 3, 2, 0},  // three ranks fill the slots in order
       {{2, 2, 0}, {}, two, 2, 1, 2},  // two of them fit one host
       {{}, slurm, {}, 6, 3, 0},       // --ntasks
-      {{0, 0, 4}, slurm_nodes_only, {}, 12, 3, 4},  // one for each GPU of three
-                                                    // nodes
+      // One for each GPU of three nodes.
+      {{0, 0, 4}, slurm_nodes_only, {}, 12, 3, 4},
       {{}, slurm_nodes_only, {}, 3, 3, 1},
   };
   for (size_t i = 0; i < cases.size(); ++i) {

@@ -115,8 +115,8 @@ at::Tensor images_of(int64_t height, int64_t width) {
 TrainStep::Options many_buckets() {
   TrainStep::Options options;
   options.weights = equal_weights();
-  options.bucket_mb =
-      0.5;  // dozens of buckets: some travel when the fault comes
+  // Dozens of buckets: some travel when the fault comes.
+  options.bucket_mb = 0.5;
   return options;
 }
 

@@ -305,8 +305,8 @@ TEST_CASE(
         return n.parameters().flat_values().narrow(0, p.begin, p.end - p.begin);
     return at::Tensor();
   };
-  const std::string conv =
-      "features.denseblock1.denselayer1.conv2.weight";  // 32 x 128 x 3 x 3
+  // 32 x 128 x 3 x 3
+  const std::string conv = "features.denseblock1.denselayer1.conv2.weight";
   CHECK(at::equal(tensor(a, conv), tensor(b, conv)));
   CHECK(tensor(a, conv).std().item<double>() ==
         Approx(std::sqrt(2.0 / (128 * 9))).epsilon(0.02));

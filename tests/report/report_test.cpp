@@ -146,8 +146,8 @@ TEST_CASE("figures of a split have a tag of their own in TensorBoard") {
       bytes = read_text(entry.path());
   CHECK(bytes.find("final/val/loss") != std::string::npos);
   CHECK(bytes.find("final/test/loss") != std::string::npos);
-  CHECK(bytes.find("final/test/images") !=
-        std::string::npos);  // whole numbers are figures too
+  // Whole numbers are figures too.
+  CHECK(bytes.find("final/test/images") != std::string::npos);
 }
 
 TEST_CASE("a histogram holds what lies in 0..1, each value in one bin") {

@@ -162,8 +162,8 @@ class ThreadWorld {
   };
 
   int size_;
-  std::mutex mutex_;  // guards what follows; pieces_ are read between two
-                      // meetings without it
+  // Guards what follows; pieces_ are read between two meetings without it.
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::vector<std::byte>> pieces_;  // [rank]
   int arrived_ = 0, meetings_ = 0;

@@ -63,8 +63,8 @@ TEST_CASE(
   const auto alone = predict(run, *solo);
   REQUIRE(alone);
   const size_t images = alone->predictions.images.size();
-  REQUIRE(
-      (images % 3 != 0 && images % 4 != 0));  // ranks, batch: there is padding
+  // Ranks, batch: there is padding.
+  REQUIRE((images % 3 != 0 && images % 4 != 0));
   for (const auto& together :
        rank_results(3, [&](auto& comm) { return predict(run, comm); })) {
     REQUIRE(together);

@@ -43,8 +43,8 @@ TEST_CASE("a complete run has nothing left unless it is asked for more steps") {
   config.train.early_stop_epochs = 2;
   TrainState s;
   s.step = 30;
-  CHECK_FALSE(
-      nothing_left(s, config, 10, 100));  // eval.splits are still to be scored
+  // eval.splits are still to be scored
+  CHECK_FALSE(nothing_left(s, config, 10, 100));
   s.complete = true;
   CHECK(nothing_left(s, config, 10, 100));
   config.train.epochs = 4;

@@ -17,14 +17,14 @@ namespace chexnet {
 
 struct Invocation {
   std::string program;  // its full path
-  std::vector<std::string>
-      command;  // words that start it in a fresh environment
+  // Words that start it in a fresh environment.
+  std::vector<std::string> command;
   std::vector<std::string> arguments;  // the rest
-  std::vector<std::string>
-      variables;             // of the environment, that the config refers to
+  // Of the environment, that the config refers to.
+  std::vector<std::string> variables;
   std::function<int()> run;  // set by the chosen subcommand
-  FailureHandlers
-      on_failure;  // set while there are other ranks, or a run to note it
+  // Set while there are other ranks, or a run to note it.
+  FailureHandlers on_failure;
 };
 
 void add_train(CLI::App& app, Invocation& invocation);

@@ -31,8 +31,8 @@ struct ParentTask {
   bool reads_stdin = false;  // rank 0 does; without restarts
   // "/dev/fd/63": ranks that are started lack it
   std::string own_descriptor = {};
-  bool stops = false;  // the command looks at stop_requested(); others are
-                       // ended by a signal
+  // The command looks at stop_requested(); others are ended by a signal.
+  bool stops = false;
 };
 
 // Where no launcher started this process and more than one rank is wanted,

@@ -38,8 +38,8 @@ class BucketedReducer {
   BucketedReducer(Communicator& comm, std::vector<Bucket> buckets, void* flat,
                   ElementType type);
   void begin();  // before backward of the last micro-batch
-  void written_to(
-      size_t end);  // all elements below `end` are final; also polls
+  // All elements below `end` are final; also polls.
+  void written_to(size_t end);
   // Starts what is left; then the gradients may be used, see Communicator.
   void finish();
   // The host's wait for a finish(), where gradients are on a device.

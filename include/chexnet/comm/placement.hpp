@@ -21,8 +21,8 @@ std::string named(const PlacementRow& row);
 
 struct RankPlacement {
   std::vector<int> cpus;  // of this rank, as the kernel says at the end
-  int cores =
-      1;  // physical ones among them, divided by the ranks that share them
+  // Physical ones among them, divided by the ranks that share them.
+  int cores = 1;
   std::vector<PlacementRow> table;    // of all ranks, on every rank
   std::vector<std::string> warnings;  // about this rank
 };

@@ -336,8 +336,8 @@ struct FoldChoice {
 struct NetworkChoice {
   enum class Kind { kAuto, kInfiniBand, kOmniPath, kTcp, kUcx };
   Kind kind = Kind::kAuto;
-  std::string device;  // of kInfiniBand and kTcp: "mlx5_0", "eth0",
-                       // "10.1.0.0/16"; empty = any
+  // Of kInfiniBand and kTcp: "mlx5_0", "eth0", "10.1.0.0/16"; empty = any.
+  std::string device;
 
   // "auto", "ib[:mlx5_0]", "opa", "tcp[:eth0]", "ucx"; nothing for other text.
   static std::optional<NetworkChoice> parse(const std::string& text);

@@ -36,8 +36,8 @@ std::string bytes_of_hex(std::string_view digits);
 std::string sha256_hex(std::string_view text);
 std::string hmac_sha256(std::string_view key,
                         std::string_view text);  // 32 bytes, not hex
-std::string sha256_file(
-    const std::filesystem::path& path);  // AbsentError, OutageError
+// AbsentError, OutageError.
+std::string sha256_file(const std::filesystem::path& path);
 
 // `before`: the sum of what precedes these bytes.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);

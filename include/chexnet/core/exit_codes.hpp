@@ -20,8 +20,8 @@ namespace chexnet {
 enum class AfterExit {
   kNobody,
   kJobScript,  // another job goes on from the checkpoint
-  kAnyone,  // the parent of the ranks (launch.restarts) or a job script: it may
-            // pass
+  // The parent of the ranks (launch.restarts) or a job script: it may pass.
+  kAnyone,
 };
 
 struct ExitMeaning {

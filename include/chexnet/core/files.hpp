@@ -64,8 +64,8 @@ class OutputFile {
   [[noreturn]] void fail(const char* what, int error) const;
 
   std::filesystem::path path_;
-  std::filesystem::path
-      temporary_;  // empty while the file has no name, or is a device
+  // Empty while the file has no name, or is a device.
+  std::filesystem::path temporary_;
   std::string chosen_by_;
   bool direct_ = false;
   int fd_ = -1;

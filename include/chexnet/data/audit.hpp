@@ -21,12 +21,12 @@ struct Audit {
   struct SplitCounts {
     std::string name;
     size_t images = 0, patients = 0, no_finding = 0, unlabeled_entries = 0;
-    bool has_no_finding =
-        true;  // false: "No Finding" is a column of the table, counted as such
+    // False: "No Finding" is a column of the table, counted as such.
+    bool has_no_finding = true;
     std::vector<size_t> positives;  // [K]
     std::vector<size_t> uncertain;  // [K] entries of -1 in the tables
-    std::map<std::string, Group>
-        subgroups;  // "sex F", "view AP", "age 40-59" …
+    // "sex F", "view AP", "age 40-59" …
+    std::map<std::string, Group> subgroups;
   };
   std::vector<SplitCounts> splits;
   std::vector<std::string> missing;  // in the table, not on the disk
@@ -36,15 +36,15 @@ struct Audit {
   std::map<std::string, size_t> sizes;  // "1024 x 1024" -> images
   std::vector<std::string> odd_sized;   // not of the usual size
   std::vector<std::string> flat;        // all pixels equal
-  std::vector<std::vector<std::string>>
-      duplicates;  // names of images with the same pixels
+  // Names of images with the same pixels.
+  std::vector<std::vector<std::string>> duplicates;
   // Names of images that are nearly the same, re-encoded or resized, by
   // near_duplicates.hpp.
   std::vector<std::vector<std::string>> near_duplicates;
-  std::vector<std::string>
-      leaks;  // patients or pictures in two splits, one sentence each
-  std::vector<std::string>
-      known;  // comparison with the published numbers of NIH's releases
+  // Patients or pictures in two splits, one sentence each.
+  std::vector<std::string> leaks;
+  // Comparison with the published numbers of NIH's releases.
+  std::vector<std::string> known;
   bool known_differs = false;
 
   // Nothing missing, damaged, leaking or unlike a published table. Pictures

@@ -25,9 +25,8 @@ struct Augmentation {
 struct DrawnAugmentation {
   TrainCrop crop = TrainCrop::kCenter;
   double area = 1;  // of the original that a random resized crop keeps, (0, 1]
-  double at_x = 0,
-         at_y =
-             0;  // where a crop begins: 0 = left or top, 1 = as far as it goes
+  // Where a crop begins: 0 = left or top, 1 = as far as it goes.
+  double at_x = 0, at_y = 0;
   bool flip = false;
   double degrees = 0, zoom = 1;  // around the center
   double contrast = 1;           // 1 = as it is

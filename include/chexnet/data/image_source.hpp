@@ -59,8 +59,8 @@ class ImageSource {
   void fetch_from(const Container& container, const ImageLocation& location,
                   FetchedImage& into, const ReadOptions& options) const;
 
-  std::vector<std::unique_ptr<PackReader>>
-      packs_;  // [container]; null for other kinds
+  // [container]; null for other kinds
+  std::vector<std::unique_ptr<PackReader>> packs_;
 };
 
 // Stores as the config says.

@@ -37,9 +37,10 @@ struct InputImages {
   // Those without a problem, in the same order.
   std::vector<FoundImage> found;
   std::vector<Container> containers;
-  size_t absent = 0;    // images whose problem is that nothing is there
-  size_t left_out = 0;  // files in folders and archives that by their name
-                        // are no images: tables, text
+  size_t absent = 0;  // images whose problem is that nothing is there
+  // Files in folders and archives that by their name are no images: tables,
+  // text.
+  size_t left_out = 0;
 };
 
 // Each image once, however often it is named. A damaged archive, shard or pack

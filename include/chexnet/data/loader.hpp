@@ -32,8 +32,8 @@ struct Batch {
   std::vector<float> labels;          // [size, K], NaN = not labeled
   std::vector<float> sample_weights;  // [size] of the loss; empty = all 1
   std::vector<Sample> samples;        // [size]
-  std::vector<std::string>
-      errors;  // [size]; not empty: damaged, its labels are NaN and pixels 0
+  // [size]; not empty: damaged, its labels are NaN and pixels 0
+  std::vector<std::string> errors;
   // [size]; what is odd (picture_note.hpp), where the options ask for it
   std::vector<std::string> notes;
   int damaged = 0;                  // of this batch
@@ -46,12 +46,12 @@ class Loader {
  public:
   struct Options {
     int batch = 1;  // samples a batch
-    std::optional<int> workers =
-        1;  // 0 = decode in next(); none: as it takes, up to max_workers
-    std::optional<int> prefetch =
-        3;  // batches ahead; none: as it takes, up to kMostPrefetch
-    int readers =
-        0;  // reads in flight ahead of the workers; 0 = workers read themselves
+    // 0 = decode in next(); none: as it takes, up to max_workers
+    std::optional<int> workers = 1;
+    // Batches ahead; none: as it takes, up to kMostPrefetch.
+    std::optional<int> prefetch = 3;
+    // Reads in flight ahead of the workers; 0 = workers read themselves.
+    int readers = 0;
     int max_workers = 1;
     bool absent_is_damage = false;  // one that cannot be read ends nothing
     bool notes = false;             // Batch::notes are made
@@ -74,8 +74,8 @@ class Loader {
   const Batch* next_unless(const std::function<bool()>& stop);
   struct Stats {
     double wait_s = 0;  // the consumer's, in next()
-    uint64_t stalls =
-        0;  // calls of next() that found no batch ready and waited over 1 ms
+    // Calls of next() that found no batch ready and waited over 1 ms.
+    uint64_t stalls = 0;
     int workers = 0, prefetch = 0;  // now
   };
   Stats stats() const;
@@ -135,8 +135,8 @@ class Loader {
     int batches = 0;
   } window_;
   Scratch own_scratch_;  // of next(), without workers
-  std::vector<std::jthread>
-      threads_;  // last: they stop before what they use goes
+  // Last: they stop before what they use goes.
+  std::vector<std::jthread> threads_;
 };
 
 constexpr int kMostPrefetch = 8;  // where it is adapted

@@ -39,13 +39,13 @@ struct Manifest {
     size_t first_row;
     std::optional<SplitName> split = {};  // of all its rows
   };
-  std::vector<Table>
-      tables;  // that it was read from, in the order of their rows
-  std::vector<uint32_t>
-      lines;         // [N] of each row in its table; empty = made in memory
+  // That it was read from, in the order of their rows.
+  std::vector<Table> tables;
+  // [N] of each row in its table; empty = made in memory
+  std::vector<uint32_t> lines;
   S3Config s3 = {};  // for what is read of them, and of lists, later
-  bool knows_patients =
-      true;  // false: the table has no patient column, each image is its own
+  // False: the table has no patient column, each image is its own.
+  bool knows_patients = true;
 
   size_t size() const { return images.size(); }
   size_t finding_count() const { return findings.size(); }

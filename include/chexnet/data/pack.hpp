@@ -34,8 +34,8 @@ struct PackEntry {
   uint64_t done = 0;
 };
 constexpr uint64_t kPackDone = 0x656e6f44;
-constexpr uint64_t kPackDamaged =
-    0x64616d44;  // its source was: there are no pixels
+// Its source was: there are no pixels.
+constexpr uint64_t kPackDamaged = 0x64616d44;
 
 struct PackShape {
   int side = 0;  // pixels

@@ -35,8 +35,8 @@ struct PackResult {
   uint64_t written = 0,
            kept = 0;     // images of all ranks; kept: done by an earlier start
   uint64_t damaged = 0;  // left out by this start
-  std::string
-      source_sha256;  // packs: names, sizes and checksums of the source files
+  // Packs: names, sizes and checksums of the source files.
+  std::string source_sha256;
 };
 
 // `progress` hears how many of this rank's images are done, and how many it

@@ -43,13 +43,13 @@ class ReadAhead {
 
   const ImageSource& source_;
   const Sampler& sampler_;
-  std::mutex mutex_;  // guards all below but the bytes of a slot that is being
-                      // filled or used
+  // Guards all below but the bytes of a slot that is being filled or used.
+  std::mutex mutex_;
   std::condition_variable_any slot_free_, slot_ready_;
   std::vector<Slot> slots_;
   uint64_t next_ = 0;
-  std::vector<std::jthread>
-      threads_;  // last: they stop before what they use goes
+  // Last: they stop before what they use goes.
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace chexnet

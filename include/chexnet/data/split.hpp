@@ -23,8 +23,8 @@ struct Split {
 struct Splits {
   Split train, val, test;
   size_t leaked_patients = 0;  // > 0 only with data.allow_patient_leak
-  const Split& named(
-      const std::string& name) const;  // ConfigError when unknown
+  // ConfigError when unknown.
+  const Split& named(const std::string& name) const;
 };
 
 // Lists and tables (data.manifest.split) as given. Without any for test,

@@ -72,8 +72,8 @@ struct StreamPart {
   // Alpha of Beta(alpha, alpha), (0, 1], from which the share of mixup is drawn
   // (Zhang et al., ICLR 2018); 0 = off.
   double mixup = 0;
-  std::vector<double> draw_weights =
-      {};              // [rows] (balanced.hpp); empty = equal
+  // [rows] (balanced.hpp); empty = equal
+  std::vector<double> draw_weights = {};
   uint64_t batch = 1;  // samples of all ranks; a multiple of world_size
   uint64_t first_position = 0;  // a multiple of batch
   int rank = 0, world_size = 1;

@@ -30,11 +30,11 @@ struct Predictions {
 struct Scores {
   size_t images = 0;   // that were scored: all figures are of them alone
   size_t damaged = 0;  // that were not, for a reason
-  size_t not_scored =
-      0;  // nor these, which a table leaves blank without a reason
+  // Nor these, which a table leaves blank without a reason.
+  size_t not_scored = 0;
   std::vector<std::string> findings;
-  std::vector<std::optional<double>>
-      auroc;                      // [K]; empty where a class has no member
+  // [K]; empty where a class has no member
+  std::vector<std::optional<double>> auroc;
   std::vector<size_t> positives;  // [K]
   // Over the findings of mean_columns(). It also chooses a checkpoint
   // (checkpoint.best: auroc).
@@ -44,8 +44,8 @@ struct Scores {
   // nothing. Empty also when a score is no probability.
   std::optional<double> any_finding_auroc_mean_logit;
   bool probabilities = true;  // all scores are in 0..1
-  std::optional<double>
-      loss;  // mean binary cross-entropy, where it was computed
+  // Mean binary cross-entropy, where it was computed.
+  std::optional<double> loss;
 };
 // "40 images", or "38 of 40 images, 1 damaged, 1 not scored".
 std::string images_text(const Scores& scores);

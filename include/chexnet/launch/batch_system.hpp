@@ -15,11 +15,12 @@ namespace chexnet {
 struct BatchJob {
   enum class Kind { kNone, kSlurm, kPbs, kLsf, kGridEngine, kFlux };
   Kind kind = Kind::kNone;
-  std::string id;     // as its commands take it: of an array, "123_4" (Slurm),
-                      // "123[4].server" (PBS), "123[4]" (LSF)
-  int host_cpus = 0;  // of this host that are the job's; 0 = not said
-  int host_gpus = 0;  // the same of GPUs
-  int restarts = 0;   // how often the batch system started it again
+  // As its commands take it: of an array, "123_4" (Slurm), "123[4].server"
+  // (PBS), "123[4]" (LSF).
+  std::string id;
+  int host_cpus = 0;       // of this host that are the job's; 0 = not said
+  int host_gpus = 0;       // the same of GPUs
+  int restarts = 0;        // how often the batch system started it again
   std::string nodefile;    // PBS: hosts, a line for each rank
   std::string start_file;  // written when the job began; empty: none known
 

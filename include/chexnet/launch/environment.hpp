@@ -8,9 +8,9 @@
 
 namespace chexnet {
 
-using Environment =
-    std::function<const char*(const char*)>;  // a variable, or null
-Environment process_environment();            // getenv
+// A variable, or null.
+using Environment = std::function<const char*(const char*)>;
+Environment process_environment();  // getenv
 // The variable's text; empty where it is absent.
 std::string variable(const Environment& env, const char* name);
 

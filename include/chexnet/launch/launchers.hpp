@@ -10,8 +10,8 @@ namespace chexnet {
 
 struct RankLauncher {
   std::string_view process;  // of at most 15 characters
-  bool of_mpi;  // ends with the job that it started; a batch system's daemon
-                // does not
+  // Ends with the job that it started; a batch system's daemon does not.
+  bool of_mpi;
   bool is_daemon = false;  // mpirun's, on another host
 };
 

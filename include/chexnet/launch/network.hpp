@@ -13,8 +13,8 @@
 namespace chexnet {
 
 struct NetworkSettings {
-  std::vector<std::pair<std::string, std::string>>
-      environment;                  // OMPI_MCA_…, FI_…, UCX_…, NCCL_…
+  // OMPI_MCA_…, FI_…, UCX_…, NCCL_…
+  std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::string> mpirun;  // for mpirun's own links
 };
 

@@ -50,21 +50,23 @@ struct RankStarter {
 struct SelfLaunch {
   RankStarter mpirun;
   RankLayout layout;
-  std::string hostfile;  // empty: this host, or those mpirun learns from the
-                         // batch system
-  std::vector<HostSlots> hosts;  // that it names, or in place of one those
-                                 // that mpirun does not learn by itself
-  bool oversubscribe =
-      false;  // more ranks than cores here, or than slots of the batch job
+  // Empty: this host, or those mpirun learns from the batch system.
+  std::string hostfile;
+  // That it names, or in place of one those that mpirun does not learn by
+  // itself.
+  std::vector<HostSlots> hosts;
+  // More ranks than cores here, or than slots of the batch job.
+  bool oversubscribe = false;
   bool as_root = false;
-  std::vector<std::string>
-      forwarded;  // environment variables for ranks on other hosts, by name
+  // Environment variables for ranks on other hosts, by name.
+  std::vector<std::string> forwarded;
   std::vector<std::string> mpi_args;
   std::string program;
   std::vector<std::string> arguments;
-  bool alone = false;       // one rank on this host: without mpirun
-  bool first_here = false;  // this host is the first, or the only one: mpirun
-                            // starts ranks here as soon as it reaches all
+  bool alone = false;  // one rank on this host: without mpirun
+  // This host is the first, or the only one: mpirun starts ranks here as soon
+  // as it reaches all.
+  bool first_here = false;
 };
 // The command line that starts the ranks: mpirun's, for Open MPI or MPICH, or
 // the program itself.

@@ -35,10 +35,10 @@ enum class Mode {
 
 // What a caller may hang onto a back end. It may ignore all of them.
 struct Attachments {
-  std::function<void()>
-      tick;  // called now and then by the thread that computes; may throw
-  LayerTimes* layer_times =
-      nullptr;                   // times by kind of layer are added; null: none
+  // Called now and then by the thread that computes; may throw.
+  std::function<void()> tick;
+  // Times by kind of layer are added; null: none.
+  LayerTimes* layer_times = nullptr;
   Profiler* profiler = nullptr;  // groups of layers are marked; null: none
   // A promise: parameters and running statistics stay as they are, and nothing
   // is trained, so they may be kept in another form from forward to forward.

@@ -28,8 +28,8 @@ LossWeights loss_weights(LossWeighting kind, const Manifest& manifest,
                          const Split& split);
 
 struct LossResult {
-  at::Tensor sum;      // scalar in the logits' type: weighted loss summed over
-                       // labeled entries
+  // Scalar in the logits' type: weighted loss summed over labeled entries.
+  at::Tensor sum;
   at::Tensor dlogits;  // [N,K]: gradient of sum * scale / entries
 };
 

@@ -26,8 +26,8 @@ class BackendChoice {
  public:
   struct Chosen {
     Backend* backend = nullptr;
-    std::string
-        refused;  // why those before it do not compute; "" when it is the first
+    // Why those before it do not compute; "" when it is the first.
+    std::string refused;
   };
   BackendChoice(BackendContext context, std::vector<BackendEntry> entries);
   const Chosen& of(int64_t height, int64_t width);
@@ -38,8 +38,8 @@ class BackendChoice {
  private:
   BackendContext context_;
   std::vector<BackendEntry> entries_;
-  std::vector<std::unique_ptr<Backend>>
-      made_;  // [entry], null until it is chosen
+  // [entry], null until it is chosen
+  std::vector<std::unique_ptr<Backend>> made_;
   Attachments attachments_;
   Chosen chosen_;  // of the last shape
   int64_t height_ = -1, width_ = -1;

@@ -19,12 +19,13 @@ Arithmetic arithmetic_of(Precision precision);  // the engine's; not kFp16
 struct NetworkOptions {
   at::Device device = at::kCPU;
   Precision precision = Precision::kFp32;
-  Communicator* sync_batchnorm =
-      nullptr;  // ranks that share batch statistics; null: none
-  bool freeze_backbone =
-      false;  // backbone in inference mode, only the classifier gets gradients
-  bool own_engine = true;  // false: ATen operators alone: no engine on a CPU,
-                           // no kernels of our own on a GPU
+  // Ranks that share batch statistics; null: none.
+  Communicator* sync_batchnorm = nullptr;
+  // Backbone in inference mode, only the classifier gets gradients.
+  bool freeze_backbone = false;
+  // False: ATen operators alone: no engine on a CPU, no kernels of our own on a
+  // GPU.
+  bool own_engine = true;
   bool winograd = true;
   bool deterministic = false;  // GPUs: the same bits each time
   std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};

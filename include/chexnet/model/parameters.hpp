@@ -28,8 +28,8 @@ struct Parameter {
   std::vector<int64_t> shape;  // row-major
   Init init = Init::kZero;
   int64_t fan_in = 1;  // inputs of one output, for kUniformFanIn
-  bool is_weight =
-      false;  // convolution or linear weight: decays, and has a 16-bit copy
+  // Convolution or linear weight: decays, and has a 16-bit copy.
+  bool is_weight = false;
   bool is_head = false;        // of the classifier head
   int64_t begin = 0, end = 0;  // elements of the flat buffer
 };

@@ -15,14 +15,14 @@
 namespace chexnet {
 
 struct LoadReport {
-  std::vector<std::string>
-      missing;  // of the network, not in the file: kept as they were
+  // Of the network, not in the file: kept as they were.
+  std::vector<std::string> missing;
   std::vector<std::string> extra;  // of the file, not of the network: ignored
   // Findings of the classifier: rows taken over by name, rows kept as they
   // were, rows of the file that the network has no use for.
   std::vector<std::string> taken, afresh, left_out;
-  int64_t unnamed =
-      0;  // outputs of a classifier whose file does not name its findings
+  // Outputs of a classifier whose file does not name its findings.
+  int64_t unnamed = 0;
   std::string read_as;             // one line: what had other names; else empty
   std::string taken_text() const;  // one line; empty when no row was taken
   std::string left_out_text() const;  // one line; empty when everything fitted

@@ -57,11 +57,11 @@ class Redaction {
   std::string without_paths(std::string_view text) const;
   std::string without_words(std::string_view text) const;
 
-  std::unordered_map<std::string, std::string>
-      words_;  // what stands in their place
+  // What stands in their place.
+  std::unordered_map<std::string, std::string> words_;
   size_t longest_word_ = 0;
-  std::map<size_t, std::vector<Path>, std::greater<>>
-      paths_;  // by length, longest first
+  // By length, longest first.
+  std::map<size_t, std::vector<Path>, std::greater<>> paths_;
 };
 
 // Words that the program's own texts are made of: a folder "train" or a column

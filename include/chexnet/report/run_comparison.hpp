@@ -30,8 +30,8 @@ std::string spread_text(const AurocSpread& spread);
 // depend (Effect in config/options.hpp). All scores are of the checkpoint that
 // each run chose.
 struct RunGroup {
-  std::vector<std::string> settings;  // "train.lr=0.001", …: what differs
-                                      // between groups
+  // "train.lr=0.001", …: what differs between groups
+  std::vector<std::string> settings;
   std::vector<const RunSummary*> runs;
   AurocSpread test, val;
 };

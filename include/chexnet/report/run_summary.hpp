@@ -33,8 +33,8 @@ struct RunSummary {
   // By split, of the final evaluation.
   std::map<std::string, MeanFigure> final_auroc;
   std::optional<int> slowest_rank;
-  double slowest_ratio =
-      1;  // its own time per step against the median of the ranks
+  // Its own time per step against the median of the ranks.
+  double slowest_ratio = 1;
   std::string host, job, checkpoint;
   std::optional<double> checkpoint_s, written_s;  // Unix time; none: not there
   std::optional<double> seconds_to_go, job_seconds_left;

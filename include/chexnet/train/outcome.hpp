@@ -19,8 +19,8 @@ struct TrainOutcome {
   bool on_gpus = false;
   // The most of any rank: bytes of tensors on its GPU, else its resident set.
   uint64_t peak_bytes = 0;
-  std::vector<SplitScores>
-      results;  // of eval.splits; empty when stopped or complete before
+  // Of eval.splits; empty when stopped or complete before.
+  std::vector<SplitScores> results;
   double train_s = 0, evaluate_s = 0;
   // Of run.after_checkpoint, on rank 0; nothing without it.
   std::optional<int64_t> failed_commands{};

@@ -17,8 +17,8 @@
 namespace chexnet {
 namespace {
 
-constexpr double kLook_s =
-    0.01;  // the heartbeat that follows comes every 0.05 s
+// The heartbeat that follows comes every 0.05 s.
+constexpr double kLook_s = 0.01;
 constexpr int kAcceptedAtOnce = 64;
 constexpr double kPauseWithoutDescriptors_s = 1;
 

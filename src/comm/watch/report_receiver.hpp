@@ -15,10 +15,10 @@ namespace chexnet {
 
 class ReportReceiver final : public ReportInbox {
  public:
-  static constexpr double kGreeting_s =
-      2;  // a connection's time to say the token
-  static constexpr size_t kMostOfAddress =
-      8;  // connections, known and unknown each
+  // A connection's time to say the token.
+  static constexpr double kGreeting_s = 2;
+  // Connections, known and unknown each.
+  static constexpr size_t kMostOfAddress = 8;
   static constexpr size_t kMostStrangers = 64;
 
   // Listens on each of `addresses` of this host.

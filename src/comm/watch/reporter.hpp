@@ -31,8 +31,8 @@ class Reporter {
     std::string host;  // for messages
     int local_rank = 0;
     std::vector<int> observers;  // their ranks, for messages
-    bool observer_here =
-        false;  // one of them is on this host, so the host is never cut off
+    // One of them is on this host, so the host is never cut off.
+    bool observer_here = false;
     double silence_s = 60;  // so long without an answer, and it is
     std::string answer_token;
   };
@@ -51,8 +51,8 @@ class Reporter {
  private:
   void restart_timeouts();
   void report();
-  int exchange_all(
-      const std::string& line);  // the end code of an answer, else 0
+  // The end code of an answer, else 0.
+  int exchange_all(const std::string& line);
   bool is_cut_off() const;
   void end_host();
 

@@ -14,8 +14,8 @@
 namespace chexnet {
 namespace {
 
-constexpr int kFileTimeout_s =
-    5;  // a file system or a log that hangs must not keep us
+// A file system or a log that hangs must not keep us.
+constexpr int kFileTimeout_s = 5;
 // The observer of this host, if there is one, is still telling the others.
 constexpr auto kLastWords = std::chrono::milliseconds(100);
 

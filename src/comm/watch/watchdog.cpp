@@ -169,8 +169,8 @@ class Watchdog::Thread {
   RunTokens tokens_;
   bool observer_here_ = false;          // one of them is on this host
   std::optional<ObserverLinks> links_;  // to those on other hosts
-  std::optional<ReportReceiver>
-      receiver_;  // of an observer that other hosts report to
+  // Of an observer that other hosts report to.
+  std::optional<ReportReceiver> receiver_;
   std::unique_ptr<RunEnd> end_;
   std::optional<Reporter> reporter_;
   std::optional<Observer> observer_;  // of an observer

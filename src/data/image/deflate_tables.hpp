@@ -37,8 +37,8 @@ struct HuffmanCode {
   std::array<uint16_t, kMostCodeBits + 1> first;  // [bits] the lowest of them
   std::array<uint16_t, kMostCodeBits + 2> index;  // [bits] its place below
   std::array<uint16_t, 288> symbol;
-  std::array<uint16_t, 288> bits;  // the code as the input has it: first bit
-                                   // lowest
+  // The code as the input has it: first bit lowest.
+  std::array<uint16_t, 288> bits;
 
   // From each symbol's length, 0 for none, at most 288. False: more codes than
   // there is room for, or fewer where zlib refuses it: a code that is not

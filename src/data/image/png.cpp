@@ -28,18 +28,18 @@
 namespace chexnet {
 namespace {
 
-constexpr int kBand =
-    128;  // rows: what the widest unfilter kernel takes at a time
-constexpr int64_t kMostInflated =
-    1032;  // bytes that a byte of deflate can become
+// Rows: what the widest unfilter kernel takes at a time.
+constexpr int kBand = 128;
+// Bytes that a byte of deflate can become.
+constexpr int64_t kMostInflated = 1032;
 
 struct Chunks {
   std::span<const std::byte> header;  // IHDR's 13 bytes
-  std::span<const std::byte>
-      data;  // of all IDAT chunks: in the file, or in `joined`
+  // Of all IDAT chunks: in the file, or in `joined`
+  std::span<const std::byte> data;
   std::vector<std::byte> joined;  // empty while there is one IDAT chunk
-  std::vector<std::span<const std::byte>>
-      critical;         // whole, without which there are no pixels
+  // Whole, without which there are no pixels.
+  std::vector<std::span<const std::byte>> critical;
   int orientation = 1;  // of the first eXIf chunk
 };
 

@@ -274,8 +274,8 @@ AntialiasRows::AntialiasRows(int width, int height, int size, uint8_t* into)
       size_(size),
       into_(into) {
   thread_local std::vector<uint8_t> memory;
-  stride_ = static_cast<size_t>(size) +
-            GrayImage::kRoom;  // for the last vectors of a line
+  // For the last vectors of a line.
+  stride_ = static_cast<size_t>(size) + GrayImage::kRoom;
   ring_ = static_cast<int>(std::bit_ceil(static_cast<unsigned>(down_.most)));
   memory.resize(stride_ * static_cast<size_t>(ring_));
   lines_ = memory.data();

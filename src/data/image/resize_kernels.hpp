@@ -12,8 +12,8 @@ namespace chexnet {
 // counts.
 struct Taps {
   std::vector<int> first;  // [out] first input pixel
-  std::vector<int16_t>
-      weight;     // [out, most], zeros behind an output's last tap
+  // [out, most], zeros behind an output's last tap
+  std::vector<int16_t> weight;
   int most = 0;   // taps of an output, a multiple of 8
   int shift = 0;  // fixed-point bits of the weights
   // An exact 4:1 shrink (1024 -> 256, the usual one here): all outputs but the

@@ -42,9 +42,9 @@ class GzMiddle {
   void pass_over_trailer(std::span<const std::byte>& in);
 
   z_stream z_{};
-  int bit_ = 0;        // > 0: the first byte is still to come
-  bool gzip_ = false;  // zlib reads head and trailer; the member entered in its
-                       // middle has none
+  int bit_ = 0;  // > 0: the first byte is still to come
+  // zlib reads head and trailer; the member entered in its middle has none.
+  bool gzip_ = false;
   size_t trailer_ = 0;  // bytes left of that one's trailer
 };
 

@@ -27,8 +27,8 @@ struct HttpResponse {
   int status = 0;  // 0: no whole answer came; `failure` says why
   std::string failure = {};
   std::string content_range = {};
-  bool too_long = false;  // ended at max_bytes; an error page (status >= 300)
-                          // is cut there instead
+  // Ended at max_bytes; an error page (status >= 300) is cut there instead.
+  bool too_long = false;
   std::string etag = {};
   bool is_encrypted = false;  // so that its ETag is no MD5
 };

@@ -99,8 +99,8 @@ class LineReader {
   }
 
  private:
-  static constexpr size_t kWindowDigits =
-      6;  // four of the position, two of the value
+  // Four of the position, two of the value.
+  static constexpr size_t kWindowDigits = 6;
 
   std::string_view field() {
     if (at_end_) damaged();

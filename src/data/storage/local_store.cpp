@@ -101,8 +101,8 @@ class LocalStore final : public Store {
       into.resize(file.size);
       const auto got = read_at(file.fd, 0, into);
       if (got < 0) return false;
-      into.resize(
-          static_cast<size_t>(got));  // it may have shrunk while it was read
+      // It may have shrunk while it was read.
+      into.resize(static_cast<size_t>(got));
       return true;
     });
   }

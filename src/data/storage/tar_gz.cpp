@@ -187,11 +187,11 @@ class Indexer {
   bool trusted_ = true;   // no checksum of what was inflated was wrong
   bool complete_ = true;  // no gzip member is open
   GzPoint point_;         // the last block boundary
-  std::vector<std::pair<Group*, size_t>>
-      ended_;  // members that ended in the bytes fed last
+  // Members that ended in the bytes fed last.
+  std::vector<std::pair<Group*, size_t>> ended_;
   std::vector<Entry> entries_;
-  std::deque<Group>
-      groups_;  // the last one's point may be that of the open member
+  // The last one's point may be that of the open member.
+  std::deque<Group> groups_;
 };
 
 }  // namespace

@@ -28,8 +28,8 @@ constexpr protozero::pbf_tag_type kExampleFeatures = 1, kFeaturesMap = 1,
                                   kFeatureFloats = 2, kFeatureInt64s = 3,
                                   kListValue = 1;
 
-constexpr uint32_t kMaskDelta =
-    0xa282ead8u;  // tensorflow/core/lib/hash/crc32c.h
+// tensorflow/core/lib/hash/crc32c.h
+constexpr uint32_t kMaskDelta = 0xa282ead8u;
 
 uint32_t masked_crc(std::span<const std::byte> bytes) {
   const uint32_t crc = crc32c(bytes);

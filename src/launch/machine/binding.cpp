@@ -36,8 +36,8 @@ bool intersects(const std::vector<int>& a, const std::vector<int>& b) {
 // has fewer cores than takers.
 std::vector<int> part_of(const std::vector<Cpu>& region, size_t index,
                          size_t count) {
-  std::map<std::tuple<int, int, int>, std::vector<int>>
-      cores;  // in order of socket and node
+  // In order of socket and node.
+  std::map<std::tuple<int, int, int>, std::vector<int>> cores;
   for (const auto& cpu : region)
     cores[{cpu.package, cpu.numa, cpu.core}].push_back(cpu.id);
   const bool enough = cores.size() >= count;

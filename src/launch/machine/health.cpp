@@ -160,8 +160,8 @@ CheckResult check_locked_memory(double bytes, bool needed) {
 CheckResult check_shared_memory(double free_bytes, int ranks_here) {
   const std::string name = "/dev/shm";
   const std::string text = readable_bytes(free_bytes) + " free";
-  const double wanted =
-      64e6 * std::max(1, ranks_here);  // segments of MPI and NCCL
+  // Segments of MPI and NCCL.
+  const double wanted = 64e6 * std::max(1, ranks_here);
   if (free_bytes >= wanted) return pass(name, text);
   return {free_bytes < wanted / 8 ? Level::kFail : Level::kWarn, name,
           text + ", and MPI and NCCL may take " + readable_bytes(wanted) +

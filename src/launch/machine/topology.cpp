@@ -20,8 +20,8 @@ namespace chexnet {
 namespace {
 
 constexpr unsigned kNvidia = 0x10de;
-constexpr unsigned kDisplayClass =
-    0x03;  // base class of VGA and 3D controllers
+// Base class of VGA and 3D controllers.
+constexpr unsigned kDisplayClass = 0x03;
 
 using Topology =
     std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;

@@ -243,8 +243,8 @@ void Conv3Backward<S>::band_back(const Run<S>& run, const Task& task, int group,
                                  int y, int rows) const {
   const int stride = shape_.stride, height = shape_.input.height,
             width = shape_.input.width;
-  const int64_t tap = static_cast<int64_t>(shape_.out) / shape_.pair *
-                      kOutputs;  // packed elements
+  // Packed elements.
+  const int64_t tap = static_cast<int64_t>(shape_.out) / shape_.pair * kOutputs;
   for (int up = 0; up < stride; ++up)
     for (int x = 0; x < stride; ++x) {
       const int parity = up * stride + x;

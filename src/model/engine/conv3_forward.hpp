@@ -55,8 +55,8 @@ class Conv3Forward {
   Conv3Shape<S> shape_;
   WinogradKernels<S> kernels_;  // if shape_.winograd
   size_t packed_;               // kept, for inference
-  std::vector<int64_t>
-      offsets_;  // from an output's upper left neighbor to its blocks
+  // From an output's upper left neighbor to its blocks.
+  std::vector<int64_t> offsets_;
 };
 
 }  // namespace chexnet

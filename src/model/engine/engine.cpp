@@ -87,8 +87,8 @@ class NetworkEngine final : public Engine {
 
  private:
   Run<S> run(const MicroBatch& micro_batch) {
-    assert(arena_ != nullptr &&
-           thread_pool_ != nullptr);  // made to run, not to be measured
+    // Made to run, not to be measured.
+    assert(arena_ != nullptr && thread_pool_ != nullptr);
     assert(micro_batch.index >= 0 && micro_batch.index < micro_batch.count);
     LinearAllocator allocator(arena_->reserve(bytes()));
     Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};

@@ -54,8 +54,8 @@ struct Build {
   bool winograd = false;
   MemoryPlan plan{};
   int moment = 0;  // of the layer that is being described
-  size_t workspace =
-      0;  // largest any pass asks for: memory that lives within one pass
+  // Largest any pass asks for: memory that lives within one pass.
+  size_t workspace = 0;
   size_t workspace_of_thread = 0;  // the same of a pass of one thread alone
   size_t kept = 0;                 // bytes that live as long as the network
 

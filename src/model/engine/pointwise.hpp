@@ -9,10 +9,10 @@ namespace chexnet {
 
 // Which pixels of its input a 1x1 convolution reads for each of its outputs.
 enum class Reading {
-  kEach,     // the same pixel
-  kMean2x2,  // the mean of 2x2 (after ReLU), the last odd row or column left
-             // out
-  kSecond,   // every second one of every second row
+  kEach,  // the same pixel
+  // The mean of 2x2 (after ReLU), the last odd row or column left out.
+  kMean2x2,
+  kSecond,  // every second one of every second row
 };
 
 template <class S>

@@ -33,13 +33,13 @@ struct StepBenchTimes {
 
   std::vector<double> step_ms;
   double cpu_s_per_step = 0;  // of all threads, warm-up included
-  double first_step_s =
-      0;  // from the start of the process to the end of the first step
+  // From the start of the process to the end of the first step.
+  double first_step_s = 0;
 
   // Of several ranks; empty for one.
   std::vector<double> silent_ms;  // the step without communication
-  std::vector<double>
-      allreduce_ms;  // all-reduce of all gradients, nobody computing
+  // All-reduce of all gradients, nobody computing.
+  std::vector<double> allreduce_ms;
   // What the latest rank still waited for gradients after backward: early ranks
   // also wait for late ones, so this alone is communication. With the
   // warm-up's.

@@ -11,8 +11,8 @@ namespace chexnet {
 
 struct Radiograph {
   int width = 0, height = 0;
-  std::vector<uint8_t>
-      pixels;  // [height, width], bright = dense, as in MONOCHROME2
+  // [height, width], bright = dense, as in MONOCHROME2
+  std::vector<uint8_t> pixels;
   std::string patient, study, instance, view, sex, age;  // as in the file
   std::string rule;  // how stored values became 8 bits
   // Of a skipped file why; else what is odd about it, or nothing.

@@ -15,8 +15,8 @@ namespace chexnet {
 
 Cluster read_cluster(const std::filesystem::path& path) {
   Cluster cluster;
-  using Take =
-      std::function<bool(const std::string&)>;  // false: not such a value
+  // False: not such a value.
+  using Take = std::function<bool(const std::string&)>;
   const auto number = [](double& into) -> Take {
     return [&into](const std::string& text) {
       size_t used = 0;

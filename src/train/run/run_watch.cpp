@@ -28,8 +28,8 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kWindow = 10;  // steps
-constexpr double kWriteEvery =
-    10;  // seconds between two `system` lines of the metrics
+// Seconds between two `system` lines of the metrics.
+constexpr double kWriteEvery = 10;
 
 double of(const Profiler::Seconds& seconds, Phase phase) {
   return seconds[static_cast<size_t>(phase)];

@@ -57,8 +57,8 @@ double learning_rate(const TrainConfig& config, int64_t batch_size,
   const double warmup = warmup_images(config, images);
   if (seen < warmup) return lr * std::min(1.0, (seen + batch) / warmup);
 
-  const double epochs =
-      (seen - warmup) / static_cast<double>(images);  // since the warm-up
+  // Since the warm-up.
+  const double epochs = (seen - warmup) / static_cast<double>(images);
   if (config.schedule == ScheduleKind::kPlateau) return lr * plateau.factor;
   if (config.schedule == ScheduleKind::kCosine) {
     const double span = std::max(config.epochs - config.warmup_epochs, 1e-9);

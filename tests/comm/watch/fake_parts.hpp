@@ -66,8 +66,8 @@ class FakeHostRanks final : public HostRanks {
 
 // What a run leaves behind; all its processes see the same folder.
 struct FakeRunFolder {
-  std::vector<std::string>
-      sentences;  // one for each post-mortem that was written
+  // One for each post-mortem that was written.
+  std::vector<std::string> sentences;
   std::vector<std::string> causes;
   std::vector<int> named;  // ranks, by the last of them
   std::vector<std::string> log;

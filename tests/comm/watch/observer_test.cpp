@@ -183,8 +183,8 @@ TEST_CASE("what a host last said of its ranks grows older while it is silent") {
   ObserverBed bed;
   for (auto& view : bed.others) view.phase = Phase::kAllReduceWait;
   for (auto& rank : bed.host.ranks) rank.phase = Phase::kAllReduceWait;
-  bed.others[1].phase_age_s =
-      5.2;  // its host said so, and then nothing for a while
+  // Its host said so, and then nothing for a while.
+  bed.others[1].phase_age_s = 5.2;
   bed.pass(0.05);
   CHECK(bed.folder.causes.empty());
   bed.pass(0.3, false);

@@ -25,8 +25,8 @@ TEST_CASE("rank 0 observes, and the first rank of another host, else rank 1") {
   CHECK(choose_observers(on_hosts("aaaa")) == std::vector<int>{0, 1});
   CHECK(choose_observers(on_hosts("ab")) == std::vector<int>{0, 1});
   CHECK(choose_observers(on_hosts("aabbcc")) == std::vector<int>{0, 2});
-  CHECK(choose_observers(on_hosts("abab")) ==
-        std::vector<int>{0, 1});  // dealt out in turn
+  // Dealt out in turn.
+  CHECK(choose_observers(on_hosts("abab")) == std::vector<int>{0, 1});
   CHECK(on_one_host(on_hosts("aaa")));
   CHECK_FALSE(on_one_host(on_hosts("aab")));
 }
@@ -46,8 +46,8 @@ TEST_CASE("all ranks learn of each other, where each listens, and one secret") {
     REQUIRE(peers.size() == 3);
     CHECK(peers[0].host == host_name());
     CHECK(peers[2].local_rank == 2);
-    CHECK(peers[2].gpu ==
-          "Tesla \xef\xbf\xbd V100");  // what is not UTF-8 harms nobody
+    // What is not UTF-8 harms nobody.
+    CHECK(peers[2].gpu == "Tesla \xef\xbf\xbd V100");
     REQUIRE(endpoints.size() == 3);
     CHECK(endpoints[0].empty());
     REQUIRE(endpoints[1].size() == 2);
@@ -62,8 +62,8 @@ TEST_CASE("all ranks learn of each other, where each listens, and one secret") {
 TEST_CASE("on a network nobody listens where only its own host could come") {
   auto peers = on_hosts("ab");
   peers[0].addresses = {"10.200.0.1"};
-  CHECK(addresses_to_listen_on(peers, 0)
-            .empty());  // the other host has no address
+  // The other host has no address.
+  CHECK(addresses_to_listen_on(peers, 0).empty());
   peers[1].addresses = {"10.200.0.1"};
   // The same one: a bridge, or two containers of one machine.
   CHECK(addresses_to_listen_on(peers, 0) ==

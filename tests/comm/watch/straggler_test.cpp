@@ -77,8 +77,8 @@ TEST_CASE("causes of a slow rank, and one alarm until it recovers") {
     return alarms;
   };
   CHECK(alarms_after({1.5, 1.5, 1.5}) == 0);
-  CHECK(alarms_after({1.1}) ==
-        1);  // one window in which the other was disturbed
+  // One window in which the other was disturbed.
+  CHECK(alarms_after({1.1}) == 1);
   CHECK(alarms_after({1.5, 1.6, 1.5, 1.5}) == 0);  // said once
   CHECK(alarms_after({1, 1, 1, 1}) == 0);          // recovered
   CHECK(alarms_after({1.3, 1.3, 1.3, 1.3}) == 0);

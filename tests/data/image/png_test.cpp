@@ -68,8 +68,8 @@ Made make_png(int width, int height, Random& random,
   Made made;
   for (int y = 0; y < height; ++y) {
     made.lines.push_back(static_cast<uint8_t>(filter(random, y)));
-    const bool wild =
-        random.chance(0.3);  // else residuals as small as an X-ray's
+    // Else residuals as small as an X-ray's.
+    const bool wild = random.chance(0.3);
     for (int x = 0; x < width; ++x)
       made.lines.push_back(
           static_cast<uint8_t>(wild ? random.below(256) : random.below(9) - 4));

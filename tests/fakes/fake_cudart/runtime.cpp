@@ -11,8 +11,8 @@
 // An event is the fence of its last record.
 struct CUevent_st {
   bool has_time = true;
-  std::mutex
-      mutex;  // guards what follows; of the threads that call the runtime
+  // Guards what follows; of the threads that call the runtime.
+  std::mutex mutex;
   fake_cuda::Fence* fence = nullptr;
   int64_t launched_before = 0;  // its last record
 

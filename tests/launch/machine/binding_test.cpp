@@ -120,8 +120,8 @@ TEST_CASE("where ranks belong on machines of many kinds") {
       ranks.push_back({all(127), "GPU-" + std::to_string(g)});
     }
     const auto placements = decide_placement(m, ranks, false);
-    CHECK(cpu_list_text(placements[0].cpus) ==
-          "0-7,64-71");  // whole cores: both threads
+    // Whole cores: both threads.
+    CHECK(cpu_list_text(placements[0].cpus) == "0-7,64-71");
     CHECK(cpu_list_text(placements[1].cpus) == "8-15,72-79");
     CHECK(cpu_list_text(placements[7].cpus) == "56-63,120-127");
     CHECK(placements[7].numa == 3);

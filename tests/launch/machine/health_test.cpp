@@ -85,15 +85,15 @@ TEST_CASE("whether this build serves the GPUs is a row of its own") {
 
 TEST_CASE("limits, room and pace") {
   CHECK(level(check_visible_gpus(4, 4, 4)) == "PASS");
-  CHECK(level(check_visible_gpus(4, 1, 4)) ==
-        "WARN");  // hidden from each other
+  // Hidden from each other.
+  CHECK(level(check_visible_gpus(4, 1, 4)) == "WARN");
   CHECK(level(check_visible_gpus(4, 0, 1)) == "FAIL");
   CHECK(level(check_visible_gpus(0, 0, 1)) == "SKIP");
   CHECK(level(check_locked_memory(-1, true)) == "PASS");
   CHECK(level(check_locked_memory(65536, true)) == "FAIL");
   CHECK(level(check_locked_memory(65536, false)) == "SKIP");
-  CHECK(level(check_shared_memory(64e6, 8)) ==
-        "WARN");  // a container's default
+  // A container's default.
+  CHECK(level(check_shared_memory(64e6, 8)) == "WARN");
   CHECK(level(check_shared_memory(1e6, 1)) == "FAIL");
   CHECK(level(check_shared_memory(8e9, 8)) == "PASS");
   CHECK(level(check_open_files(256)) == "WARN");

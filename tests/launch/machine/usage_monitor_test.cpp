@@ -69,8 +69,8 @@ TEST_CASE("busy, full and throttled are fractions of the samples") {
   }
   const Usage usage = sums.usage();
   CHECK(usage.samples == 4);
-  CHECK(usage.gpu_percent ==
-        Approx((5 + 11 + 91) / 3.0));  // an unknown one is left out
+  // An unknown one is left out.
+  CHECK(usage.gpu_percent == Approx((5 + 11 + 91) / 3.0));
   CHECK(usage.gpu_busy_fraction == Approx(2 / 3.0));
   CHECK(usage.gpu_full_fraction == Approx(1 / 3.0));
   CHECK(usage.throttled_fraction == 0.25);

@@ -215,8 +215,8 @@ TEST_CASE(
     const auto x = exact(static_cast<size_t>(p.shape.pixels()) * in, 1),
                scale = noise(in, 2), shift = noise(in, 3),
                dy = exact(static_cast<size_t>(o.pixels() * p.out), 4);
-    std::optional<Outcome>
-        expected;  // of the first set's weights: all are equal
+    // Of the first set's weights: all are equal.
+    std::optional<Outcome> expected;
     const auto check = [&](const std::string& set, bool winograd, int threads) {
       std::vector<double> w;
       const Outcome found =

@@ -44,8 +44,8 @@ TEST_CASE("a bench of one rank times its steps and nothing of communication") {
          times.exposed_ms.empty()));
   CHECK(times.cpu_s_per_step > 0);
   CHECK(times.first_step_s > 0);
-  CHECK_FALSE(
-      at::equal(network.parameters().flat_values(), before));  // it did train
+  // It did train.
+  CHECK_FALSE(at::equal(network.parameters().flat_values(), before));
 }
 
 TEST_CASE(

@@ -101,8 +101,8 @@ TEST_CASE("a log is checked pair by pair") {
   CHECK(report.links == 6);
   CHECK(report.unknown == 1);
   CHECK(report.pairs[0].concern.empty());
-  CHECK(report.pairs[1].concern.find("through host memory") ==
-        0);  // the worst of two channels
+  // The worst of two channels.
+  CHECK(report.pairs[1].concern.find("through host memory") == 0);
   CHECK_FALSE(report.pairs[2].same_host);
   CHECK(report.pairs[2].concern.empty());
   CHECK(report.pairs[3].concern.find("over TCP sockets") == 0);

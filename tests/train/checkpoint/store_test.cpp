@@ -92,8 +92,8 @@ TEST_CASE("a broken checkpoint is moved aside and the one before is used") {
   folder.write("c/step-00000004/data",
                "content of 9");  // same size, other bytes
   fs::resize_file(folder / "c/step-00000003/data", 3);  // cut off
-  fs::create_directory(folder /
-                       "c/.step-00000005.tmp");  // a save that was killed
+  // A save that was killed.
+  fs::create_directory(folder / "c/.step-00000005.tmp");
   CHECK(CheckpointStore::problem(folder / "c/step-00000004").find("SHA-256") !=
         std::string::npos);
   CHECK(CheckpointStore::problem(folder / "c/step-00000003").find("size") !=
@@ -131,8 +131,8 @@ TEST_CASE("a checkpoint that cannot be written leaves the earlier ones alone") {
   };
   CHECK(error_of<CheckpointError>(fails) == "disk full");
   CHECK(store.recover_newest()->filename() == "step-00000001");
-  CHECK(std::distance(fs::directory_iterator(folder / "c"), {}) ==
-        2);  // the checkpoint and its link
+  // The checkpoint and its link.
+  CHECK(std::distance(fs::directory_iterator(folder / "c"), {}) == 2);
   fs::rename(folder / "c", folder / "elsewhere");
   const std::string moved = error_of<CheckpointError>([&] { save(store, 3); });
   CHECK(moved.find("a folder of this path is missing") != std::string::npos);

@@ -18,8 +18,8 @@ TEST_CASE("what cannot be finished in the time of the job is not begun") {
   CHECK_FALSE(stop.asked(0));
   CHECK_FALSE(stop.asked(10 * 3600));
   CHECK(stop.asked(99.5 * 3600));  // an evaluation that takes as long
-  CHECK(StopRequest(config, folder, false).asked(99.5 * 3600) ==
-        false);  // rank 0 knows the time
+  // Rank 0 knows the time.
+  CHECK(StopRequest(config, folder, false).asked(99.5 * 3600) == false);
   scratch.write("run/STOP", "");
   CHECK(stop.asked(0));
   CHECK(stop.stopped(3, nullptr) == ExitCode::kRequeue);

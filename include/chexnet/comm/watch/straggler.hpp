@@ -11,11 +11,11 @@ namespace chexnet {
 
 // Of one rank over a window of steps; seconds are medians of a step.
 struct RankPace {
-  double own_s = 0;         // computing and waiting for data
-  double data_s = 0;        // of that, waiting for data
-  double cpu_fraction = 1;  // CPU time used of what its threads could in that
-                            // time (CPU runs); 1 = all
-  double throttled = 0;     // 1: its GPU's clock was held down
+  double own_s = 0;   // computing and waiting for data
+  double data_s = 0;  // of that, waiting for data
+  // CPU time used of what its threads could in that time (CPU runs); 1 = all.
+  double cpu_fraction = 1;
+  double throttled = 0;  // 1: its GPU's clock was held down
 };
 
 class StragglerWatch {

@@ -26,8 +26,8 @@ struct Entry {
   // tar: bytes of the headers that lie before the content; tar.gz: bytes to
   // inflate and drop before it.
   uint64_t skip = 0;
-  int bit =
-      0;  // tar.gz: bits of byte `offset` that belong to what comes before
+  // tar.gz: bits of byte `offset` that belong to what comes before
+  int bit = 0;
   // tar: of the headers and the content; tar.gz: of the content; TFRecord: of
   // the record's data.
   uint32_t crc32c = 0;

@@ -16,14 +16,14 @@
 namespace chexnet {
 
 struct S3Options {
-  std::string endpoint;  // "https://s3.example.org:9000", addressed by path;
-                         // empty = AWS
-  std::string region;  // empty = AWS_REGION, AWS_DEFAULT_REGION, the profile's,
-                       // us-east-1
-  std::string
-      profile;  // of the credentials file; empty = AWS_PROFILE or "default"
-  bool instance_metadata =
-      false;  // ask the machine's metadata service for credentials (IMDSv2)
+  // "https://s3.example.org:9000", addressed by path; empty = AWS
+  std::string endpoint;
+  // Empty = AWS_REGION, AWS_DEFAULT_REGION, the profile's, us-east-1.
+  std::string region;
+  // Of the credentials file; empty = AWS_PROFILE or "default".
+  std::string profile;
+  // Ask the machine's metadata service for credentials (IMDSv2).
+  bool instance_metadata = false;
   int attempts = 8;
   double timeout_s = 20;  // without a byte
 };

@@ -18,11 +18,11 @@ struct Credentials {
 
 struct SignedRequest {
   std::string method = "GET";
-  std::string path =
-      "/";  // decoded; S3 paths are encoded once and never normalized
+  // Decoded; S3 paths are encoded once and never normalized.
+  std::string path = "/";
   std::vector<std::pair<std::string, std::string>> query;  // decoded
-  std::map<std::string, std::string>
-      headers;              // lower-case names; host among them
+  // Lower-case names; host among them.
+  std::map<std::string, std::string> headers;
   std::string body_sha256;  // hex, or UNSIGNED-PAYLOAD
 };
 

@@ -30,10 +30,10 @@ constexpr uint64_t kLargestWhole = uint64_t{1} << 30;  // of read_whole(), bytes
 
 // What the caller of a read knows.
 struct ReadOptions {
-  std::stop_token stop;  // the bytes are no longer needed: a read that is tried
-                         // again throws
-  bool was_there =
-      false;  // found before, so that "no such file" means a mount went away
+  // The bytes are no longer needed: a read that is tried again throws.
+  std::stop_token stop;
+  // Found before, so that "no such file" means a mount went away.
+  bool was_there = false;
 };
 
 // Any number of threads. What fails for a reason that may pass is tried again,

@@ -23,8 +23,8 @@ struct Example {
   std::span<const std::byte> image;  // image/encoded
   std::string_view filename;         // image/filename
   std::vector<int64_t> labels;       // image/label; -1 = not labeled
-  std::vector<std::string_view>
-      label_names;  // image/label_names; empty in files of others
+  // image/label_names; empty in files of others
+  std::vector<std::string_view> label_names;
 };
 
 std::string encode_example(const Example& example);

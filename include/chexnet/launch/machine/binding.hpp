@@ -23,8 +23,9 @@ enum class Binding {
   kFar,     // no core of its GPU's socket
   kShared,  // its cores are also another rank's
   kWide,    // spans more than its GPU's region
-  kNarrow,  // one core where it could have several, as mpirun binds up to two
-            // ranks by default
+  // One core where it could have several, as mpirun binds up to two ranks by
+  // default.
+  kNarrow,
 };
 
 // What is right for one rank.

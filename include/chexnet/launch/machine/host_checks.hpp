@@ -11,8 +11,8 @@
 namespace chexnet {
 
 struct HostCheckOptions {
-  std::string folder = {};  // where runs will be stored; a file of 64 MiB is
-                            // written, read and removed
+  // Where runs will be stored; a file of 64 MiB is written, read and removed.
+  std::string folder = {};
   int ranks_here = 1;
   int visible_gpus = 0;  // that the driver shows to this process
   GpuBuild build = {};

@@ -25,13 +25,13 @@ struct DeviceLocation {
 };
 
 struct Machine {
-  std::vector<Cpu>
-      cpus;  // those this process's control group permits; ascending id
+  // Those this process's control group permits; ascending id.
+  std::vector<Cpu> cpus;
   std::vector<DeviceLocation> gpus;  // in order of bus id
   std::vector<DeviceLocation> hcas;  // InfiniBand, RoCE and Omni-Path adapters
   int packages = 1, numa_nodes = 1;
-  const DeviceLocation* gpu_of(
-      const std::string& uuid) const;  // null when unknown
+  // Null when unknown.
+  const DeviceLocation* gpu_of(const std::string& uuid) const;
 };
 
 // `gpus`: what NVML says, which gives uuids and adds GPUs that a container

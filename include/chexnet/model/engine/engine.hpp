@@ -29,8 +29,8 @@ class Engine {
     Arithmetic arithmetic = Arithmetic::kFp32;
     bool training = true;  // batch statistics, and memory for backward
     bool winograd = true;  // 3x3 convolutions by Winograd where it is faster
-    Communicator* sync_batchnorm =
-        nullptr;  // ranks that share batch statistics
+    // Ranks that share batch statistics.
+    Communicator* sync_batchnorm = nullptr;
     std::vector<double> mean = {0.485, 0.456, 0.406},
                         std = {0.229, 0.224, 0.225};
     std::string instruction_set;  // as kernels() takes it

@@ -11,11 +11,11 @@ namespace chexnet {
 // Not owned; must outlive the engine, and not move.
 struct FlatParameters {
   void* values = nullptr;
-  void* gradients = nullptr;  // like the values; then, from `batch_statistics`
-                              // on, like `running`
-  void* running = nullptr;    // running mean and variance of each BatchNorm
-  int64_t batch_statistics =
-      0;  // element of `gradients` where this step's batch statistics begin
+  // Like the values; then, from `batch_statistics` on, like `running`
+  void* gradients = nullptr;
+  void* running = nullptr;  // running mean and variance of each BatchNorm
+  // Element of `gradients` where this step's batch statistics begin.
+  int64_t batch_statistics = 0;
   // First element of a parameter; of a BatchNorm's mean, its variance
   // following.
   std::function<int64_t(const std::string&name)> parameter, statistics;

@@ -26,8 +26,8 @@
 namespace chexnet {
 
 inline constexpr int kBlock = 16;  // units of a panel's block
-inline constexpr int kOutputs =
-    32;  // output channels the multiply kernel makes at once
+// Output channels the multiply kernel makes at once.
+inline constexpr int kOutputs = 32;
 
 // relu(scale * x + shift): what a convolution reads.
 template <class S>
@@ -87,10 +87,10 @@ struct OutputStage {
 
 // How a gradient that leaves a convolution is written to memory.
 enum class AccumulateMode {
-  kStore,          // d = ...
-  kAdd,            // d += ...
-  kAddBeforeRelu,  // what is in d passes through relu as well: dy + d instead
-                   // of dy
+  kStore,  // d = ...
+  kAdd,    // d += ...
+  // What is in d passes through relu as well: dy + d instead of dy.
+  kAddBeforeRelu,
 };
 // What is done to the gradient of a feature map as it leaves a convolution's
 // registers, channels [first, last) of it: d = multiplier * (dy where relu was

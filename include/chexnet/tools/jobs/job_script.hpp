@@ -58,10 +58,10 @@ struct JobRequest {
       max_requeues = 20;
   JobLauncher launcher = JobLauncher::kMpirun;
   std::string srun_mpi = "pmix";  // how srun and the MPI speak to each other
-  std::vector<std::string>
-      lines;  // further #SBATCH or #PBS lines, or their options
-  std::vector<std::string>
-      setup;  // shell lines before the program: module load …
+  // Further #SBATCH or #PBS lines, or their options.
+  std::vector<std::string> lines;
+  // Shell lines before the program: module load …
+  std::vector<std::string> setup;
   std::vector<std::string> program = {"chexnet-train"};  // words
   std::vector<std::string> arguments;  // of `train`: config files, --set …
   // Names that the config has in ${…} and the environment of `submit` holds:

@@ -25,28 +25,28 @@ double expected_largest_normal(int n);
 
 struct StepCosts {
   double compute_s = 0;  // one rank's step alone: forward, backward, optimizer
-  double backward_fraction =
-      0.64;                   // of it; gradients become ready evenly over it
+  // Of compute_s; gradients become ready evenly over it.
+  double backward_fraction = 0.64;
   double gradient_bytes = 0;  // on the wire
   double bucket_bytes = 4e6;
   double per_bucket_s = 15e-6;  // to start one all-reduce
   bool overlap = true;          // buckets travel while backward runs
-  double interference =
-      0.03;  // of the hidden communication time comes back as slower compute
-  double jitter =
-      0.01;  // standard deviation of a rank's step, as a fraction of it
-  double coordination_s =
-      0;  // of a framework that agrees on tensors each step, from 2 ranks on
+  // Of the hidden communication time comes back as slower compute.
+  double interference = 0.03;
+  // Standard deviation of a rank's step, as a fraction of it.
+  double jitter = 0.01;
+  // Of a framework that agrees on tensors each step, from 2 ranks on.
+  double coordination_s = 0;
 };
 
 // What feeds a rank.
 struct LoaderCosts {
-  double images_per_s =
-      0;  // a rank's loader threads can decode; 0 = not limiting
-  bool every_rank_decodes_all =
-      false;  // the article's old pipeline: work grows with the ranks
-  bool shares_cores =
-      false;  // decoding slows the step down instead of hiding behind it
+  // A rank's loader threads can decode; 0 = not limiting.
+  double images_per_s = 0;
+  // The article's old pipeline: work grows with the ranks.
+  bool every_rank_decodes_all = false;
+  // Decoding slows the step down instead of hiding behind it.
+  bool shares_cores = false;
   double storage_gb_per_s = 0;  // of all ranks together; 0 = not limiting
   double bytes_per_image = 0;   // read from storage
 };

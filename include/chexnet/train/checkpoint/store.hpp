@@ -52,8 +52,8 @@ class CheckpointStore {
   // files, or of `only` this one.
   static std::string problem(const std::filesystem::path& checkpoint,
                              const std::string& only = "");
-  static std::string read_state(
-      const std::filesystem::path& checkpoint);  // the JSON text
+  // The JSON text.
+  static std::string read_state(const std::filesystem::path& checkpoint);
 
  private:
   void point(const char* link, const std::string& target) const;

@@ -40,8 +40,8 @@ Dataset load_dataset(const Config& config, Communicator& comm,
 struct TestSet {
   Dataset dataset;
   Split split;  // what is scored: of the config's, or all of the tables
-  std::vector<std::string>
-      scored;  // findings; of eval.findings, where that is set
+  // Findings; of eval.findings, where that is set.
+  std::vector<std::string> scored;
   std::vector<std::string> unknown;    // of the table, not of the network
   std::vector<std::string> unlabeled;  // asked for, and no column of the table
 };

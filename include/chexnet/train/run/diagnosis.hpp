@@ -15,13 +15,13 @@ const char* limit_name(Limit limit);  // "disk", "decode", …
 struct StageRates {
   double whole = 0;  // the run as configured
   double read = 0;   // files read, not decoded, with the loader's threads
-  double load =
-      0;  // read and decoded with the loader's threads, without computing
+  // Read and decoded with the loader's threads, without computing.
+  double load = 0;
   double load_one = 0;    // the same with one thread
   double same_batch = 0;  // computing on one batch over and over: no loader
   double no_copy = 0;  // the same with the batch already on the GPU; 0 on a CPU
-  double alone =
-      0;  // the same without gradients from other ranks; 0 for one rank
+  // The same without gradients from other ranks; 0 for one rank.
+  double alone = 0;
   bool shared_cores = false;  // loader and network compute on the same cores
 };
 

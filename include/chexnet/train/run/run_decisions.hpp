@@ -10,8 +10,8 @@ namespace chexnet {
 
 struct RunDecisions {
   int64_t batch = 0;  // images per step, all ranks together
-  bool chose_batch =
-      false;  // train.batch is auto, and this start is the run's first
+  // train.batch is auto, and this start is the run's first
+  bool chose_batch = false;
 };
 
 // What config.yaml and checkpoints keep: the config with a batch that was

@@ -13,8 +13,8 @@
 namespace chexnet {
 
 struct SplitCheck {
-  std::string looked_at;  // by an earlier start of a run that is resumed; is
-                          // not done again
+  // By an earlier start of a run that is resumed; is not done again.
+  std::string looked_at;
   int threads = 1;
   bool on_host = true;         // they are scored in the host's memory
   std::function<bool()> stop;  // asked on every rank meanwhile

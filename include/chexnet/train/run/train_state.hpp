@@ -39,18 +39,18 @@ struct TrainState {
   int64_t best_step = -1;
   int64_t best_epoch = 0;
   int64_t epochs_without_best = 0;  // at the last evaluation
-  std::string
-      validation_sha256;  // the split that the lines above were measured on
-  bool evaluation_due =
-      false;              // the weights of this step are still to be scored
+  // The split that the lines above were measured on.
+  std::string validation_sha256;
+  // The weights of this step are still to be scored.
+  bool evaluation_due = false;
   bool complete = false;  // scored on eval.splits too: nothing is left to do
   UnloggedSteps unlogged;
   SummationOrder order;
-  std::string
-      origin;  // of the first weights: a file and its SHA-256, or a seed
-  std::string looked_at;  // splits decoded before training, so not again
-                          // (split_check.hpp)
-  std::string config;     // resolved YAML
+  // Of the first weights: a file and its SHA-256, or a seed.
+  std::string origin;
+  // Splits decoded before training, so not again (split_check.hpp).
+  std::string looked_at;
+  std::string config;                 // resolved YAML
   std::vector<ResumeChange> changes;  // of all resumes so far
 
   // Best checkpoint, plateau and early stop start afresh; a rate that was

@@ -34,8 +34,8 @@ struct PointwiseBack {
   static void gradient_row(const GradientMap<S>& map, int64_t first, int n,
                            Panel<A> by_channels, Panel<A> by_pixels,
                            int64_t at) {
-    constexpr int kAhead =
-        12;  // pixels; a slice of a wide map is one line of each
+    // Pixels; a slice of a wide map is one line of each.
+    constexpr int kAhead = 12;
     for (int p = 0; p < n; ++p) {
       for (int c = 0; c < map.channels; c += 64 / static_cast<int>(sizeof(S))) {
         __builtin_prefetch(map.d + (first + p + kAhead) * map.d_pitch + c);

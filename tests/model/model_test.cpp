@@ -108,21 +108,30 @@ TEST_CASE(
     "batch",
     "[arithmetic]") {
   const at::Tensor images = parity_images(3, 8), labels = parity_labels(3, 8);
-  for (const char* arch : {"densenet121", "resnet50"}) {
-    Network whole(network_spec(arch), 14, {.precision = Precision::kFp64});
+  struct Case {
+    const char* arch;
+    bool own_engine;
+  };
+  for (const Case& c : {Case{"densenet121", true},
+                        {"densenet121", false},
+                        {"resnet50", true}}) {
+    NetworkOptions options = {.precision = Precision::kFp64,
+                              .own_engine = c.own_engine};
+    Network whole(network_spec(c.arch), 14, options);
     whole.parameters().initialize(4);
     const at::Tensor expected =
         gradients_of(whole, images, labels, 1.0, 8 * 14);
     std::vector<at::Tensor> parts(2);
     ThreadWorld(2).run([&](Communicator& comm) {
-      Network half(network_spec(arch), 14,
-                   {.precision = Precision::kFp64, .sync_batchnorm = &comm});
+      NetworkOptions of_rank = options;
+      of_rank.sync_batchnorm = &comm;
+      Network half(network_spec(c.arch), 14, of_rank);
       half.parameters().initialize(4);
       const int64_t at = comm.rank() * 4;
       parts[static_cast<size_t>(comm.rank())] = gradients_of(
           half, images.narrow(0, at, 4), labels.narrow(0, at, 4), 2.0, 8 * 14);
     });
-    INFO(arch);
+    INFO(c.arch << (c.own_engine ? ", engine" : ", ATen"));
     CHECK(largest_difference((parts[0] + parts[1]) / 2, expected) <=
           1e-10 * std::max(1.0, expected.abs().max().item<double>()));
   }

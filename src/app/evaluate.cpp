@@ -14,6 +14,7 @@
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/comm/shared_work.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -39,6 +40,7 @@
 namespace chexnet {
 namespace {
 
+constexpr const char* kReadingFirst = "reading the model and tables";
 constexpr const char* kPredictionsHead = "image,label:";  // of our CSV
 
 struct EvaluateOptions {
@@ -82,6 +84,8 @@ int evaluate_predictions(const EvaluateOptions& options) {
   Predictions predictions;
   OtherTables others;
   std::optional<Manifest> manifest;
+  std::optional<StorageWait> files(std::in_place, timeout_of_start(options.set),
+                                   kReadingFirst);
   const Config config =
       load_config({}, options.set, nullptr, [&options](Config& c) {
         if (const auto format = find_choice<ManifestFormat>(options.format))
@@ -99,6 +103,7 @@ int evaluate_predictions(const EvaluateOptions& options) {
     say_what_has_no_scores(*manifest, predictions, options.predictions);
   }
   const Manifest* table = manifest ? &*manifest : nullptr;
+  files.reset();
   const Groups groups = read_groups(options.scoring, table);
   print_scores(
       {options.predictions, score(predictions, config.eval.findings)},
@@ -162,13 +167,21 @@ void say_what_is_not_scored(const TestSet& set) {
              listed(set.unknown));
 }
 
+int say_stopped() {
+  log_info("stopped on request; nothing was written");  // rank 0's words
+  return static_cast<int>(ExitCode::kRequeue);
+}
+
 int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
+  std::optional<StorageWait> files(std::in_place, timeout_of_start(options.set),
+                                   kReadingFirst);
   const auto file = resolve_model(options.model);
   check_outputs(options, file);
   const OtherTables others = read_other_tables(options.scoring, nullptr);
   const auto boxes = read_listed_boxes(options.boxes, options.s3);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options, invocation.variables);
+  files.reset();
   const RankWorld world =
       enter_world(config.launch, invocation,
                   {.run_folder = {}, .resume_command = {}, .stops = true});
@@ -177,10 +190,6 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   check_same_config(comm, config);
   const Device device = choose_device(config.launch, comm);
   const bool is_split = options.manifests.empty();
-  const auto stopped = [&] {
-    if (comm.rank() == 0) log_info("stopped on request; nothing was written");
-    return static_cast<int>(ExitCode::kRequeue);
-  };
   if (!is_split && options.images.empty() && comm.rank() == 0)
     log_info("images are looked for in " + listed(config.data.images) +
              ", as the model's data.images says; --images names others");
@@ -191,13 +200,14 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
                    : load_tables(config, options.manifests, card.findings, comm,
                                  stop_requested);
   } catch (const WorkStopped&) {
-    return stopped();
+    return say_stopped();
   }
   check_eval_batch(config, set.split, comm, device.where.is_cpu());
   const Manifest& manifest = set.dataset.manifest;
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(manifest.finding_count()),
                   network_options(config, device, comm));
+  files.emplace(config.launch.timeout_s, kReadingFirst);
   TrainingOverlap overlap;  // rank 0
   Groups groups;            // rank 0
   if (comm.rank() == 0) {
@@ -207,6 +217,7 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
                                 card, file);
   }
   read_shared_network(file, config, card, comm, network);
+  files.reset();
   // Unweighted, so that losses of runs with other weights compare, and no
   // training split is needed.
   const LossWeights weights =
@@ -222,7 +233,7 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   if (prediction && boxes)
     localization = localize(context, set.split, *boxes, options.boxes,
                             {prediction->predictions, rules}, stop_requested);
-  if (!prediction || (boxes && !localization)) return stopped();
+  if (!prediction || (boxes && !localization)) return say_stopped();
   if (comm.rank() == 0) {
     log_info("model " + file.string());
     if (!options.out.empty())

@@ -12,6 +12,7 @@
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/image_scores.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -198,12 +199,17 @@ ExitCode score(const PredictOptions& options, const RunContext& run,
   return ExitCode::kRequeue;
 }
 
+constexpr const char* kReadingModel = "reading the model";
+
 int predict(const PredictOptions& options, Invocation& invocation) {
+  std::optional<StorageWait> files(std::in_place, timeout_of_start(options.set),
+                                   kReadingModel);
   const auto file = resolve_model(options.model);
   const ModelCard card = read_model_card(file);
   check_output_places(options, file, card);
   const Config config =
       predict_config(file, card, options, invocation.variables);
+  files.reset();
   const RankWorld world =
       enter_world(config.launch, invocation,
                   {.run_folder = {},
@@ -222,6 +228,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(card.findings.size()),
                   network_options(config, device, comm));
+  files.emplace(config.launch.timeout_s, kReadingModel);
   read_shared_network(file, config, card, comm, network);
   if (comm.rank() == 0) {
     keep_images(options, set);
@@ -236,6 +243,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   ReportedModel model{choice_name(config.model.arch), ""};
   if (options.dicom.wanted() && comm.rank() == 0)
     model.sha256 = sha256_file(file);
+  files.reset();
   const RunContext run{config, comm, device, set.dataset, network, weights};
   return static_cast<int>(score(options, run, set, model, outputs));
 }

@@ -204,4 +204,18 @@ LaunchConfig LinkOptions::config() const {
   return config;
 }
 
+double timeout_of_start(const std::vector<std::string>& set) {
+  constexpr std::string_view kKey = "launch.timeout_s=";
+  double timeout_s = LaunchConfig{}.timeout_s;
+  for (const auto& item : set) {
+    if (!item.starts_with(kKey)) continue;
+    double said = 0;  // what is wrong with it, load_config() says
+    const char* end = item.data() + item.size();
+    if (std::from_chars(item.data() + kKey.size(), end, said).ptr == end &&
+        said > 0)
+      timeout_s = said;
+  }
+  return timeout_s;
+}
+
 }  // namespace chexnet

@@ -6,10 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/run_lock.hpp"
@@ -55,6 +57,8 @@ Resume resume_of(const std::string& text) {
 
 int run(const TrainOptions& options, Invocation& invocation) {
   if (options.files.empty()) refuse_nothing();
+  std::optional<StorageWait> files(std::in_place, timeout_of_start(options.set),
+                                   "reading the config");
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set,
                   &invocation.variables, [&](Config& c) {
@@ -72,6 +76,7 @@ int run(const TrainOptions& options, Invocation& invocation) {
   prepare_own_output(options.timeline, kTimelineHead);
   JobClock::configured_s(config.launch);
   const Resume resume = resume_of(options.resume);
+  files.reset();
   const ParentTask parent{
       .dry_run = options.launch.dry_run,
       .run_folder = run_folder_of(config),

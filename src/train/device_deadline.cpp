@@ -1,28 +1,10 @@
 #include "device_deadline.hpp"
 
 #include "chexnet/comm/timeouts.hpp"
-#include "chexnet/comm/watch/hard_exit.hpp"
-#include "chexnet/core/error.hpp"
-#include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
-
-namespace {
-
-std::unique_ptr<WaitDeadline> hang_deadline(double limit_s,
-                                            const std::string& error) {
-  return std::make_unique<WaitDeadline>(limit_s, [error] {
-    constexpr int kLogTimeout_s = 5;  // the log may hang, too
-    constexpr auto kCode = static_cast<int>(ExitCode::kHang);
-    exit_within(kLogTimeout_s, kCode);
-    log_error(error);
-    exit_and_end_launcher(kCode);
-  });
-}
-
-}  // namespace
 
 std::unique_ptr<WaitDeadline> images_deadline(double timeout_s,
                                               const std::string& what) {

@@ -28,18 +28,28 @@ check "with a post-mortem" grep -q '"cause": "stuck"' "$scratch/alone/postmortem
 # Nor without a watchdog, beside each other.
 shared_run plain "$scratch/model" || exit 1
 declare -A job
-hangs() {  # hangs NAME COMMAND...: no image of it comes
-  SLOW_NAME=.png SLOW_MS=100000 LD_PRELOAD="$scratch/slow.so" timeout -k 5 120 "$program" "${@:2}" --set launch.timeout_s=4 >"$scratch/$1.log" 2>&1 & job[$1]=$!
+declare -A said
+hangs() {  # hangs NAME FILES SAID COMMAND...: no read of FILES, nor a folder of that name, comes to an end; the last line has SAID
+  said[$1]=$3
+  SLOW_NAME=$2 SLOW_MS=100000 LD_PRELOAD="$scratch/slow.so" timeout -k 5 120 "$program" "${@:4}" --set launch.timeout_s=4 >"$scratch/$1.log" 2>&1 & job[$1]=$!
 }
 picture=$phantom/images/00000001_000.png
-hangs evaluate evaluate "$scratch/model" --split test
-hangs ranks evaluate "$scratch/model" --split test --ranks 2
-hangs predict predict "$scratch/model" "$picture"
-hangs pack pack "$small" --out "$scratch/x.pack"
+scoring='error: .images. no batch of the evaluation came on .* for 4 s'
+hangs evaluate .png "$scoring" evaluate "$scratch/model" --split test
+hangs ranks .png "$scoring" evaluate "$scratch/model" --split test --ranks 2
+hangs predict .png "$scoring" predict "$scratch/model" "$picture"
+hangs pack .png 'error: .*packing made no progress for 4 s' pack "$small" --out "$scratch/x.pack"
+late='took more than 4 s on .* does the storage answer'
+model=".storage. reading the model.* $late"
+hangs config small.yaml ".storage. reading the config $late" train "$small" --out "$scratch/config"
+hangs folder held/log ".storage. taking the run folder $scratch/held $late" train "$small" --out "$scratch/held"
+hangs table .csv 'finding the images made no progress for 4 s' train "$small" --out "$scratch/table"
+hangs model model.safetensors "$model" evaluate "$scratch/model" --split test
+hangs weights model.safetensors "$model" predict "$scratch/model" "$picture"
+hangs predictions .csv "$model" evaluate --predictions "$phantom/Data_Entry_2017.csv"
 for name in "${!job[@]}"; do
   wait "${job[$name]}"; rc=$?
-  said="error: .images. no batch of the evaluation came on .* for 4 s"; [ "$name" != pack ] || said="error: .*packing made no progress for 4 s"
-  check "$name: storage that does not answer ends it (exit $rc)" eval '[ $rc = 7 ] && grep -q "$said" "$scratch/$name.log"'
-  [ $rc = 7 ] && grep -q "$said" "$scratch/$name.log" || tail -n 5 "$scratch/$name.log"
+  check "$name: storage that does not answer ends it (exit $rc)" eval '[ $rc = 7 ] && grep -qE "${said[$name]}" "$scratch/$name.log"'
+  [ $rc = 7 ] && grep -qE "${said[$name]}" "$scratch/$name.log" || tail -n 5 "$scratch/$name.log"
 done
 finish

@@ -1,11 +1,12 @@
 // Preloaded: each read of a file whose name ends with SLOW_NAME, and each
-// rename to such a name, takes SLOW_MS longer; on rank SLOW_RANK alone where
+// rename to such a name or folder made with one, takes SLOW_MS longer; on rank SLOW_RANK alone where
 // that is set, and only while SLOW_WHILE is there where that is.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void wait_for(const char* path) {
@@ -41,6 +42,13 @@ ssize_t pread(int fd, void* into, size_t count, off_t offset) {
   if (!real) real = dlsym(RTLD_NEXT, "pread");
   wait_for_open(fd);
   return real(fd, into, count, offset);
+}
+
+int mkdir(const char* path, mode_t mode) {
+  static int (*real)(const char*, mode_t);
+  if (!real) real = dlsym(RTLD_NEXT, "mkdir");
+  wait_for(path);
+  return real(path, mode);
 }
 
 int rename(const char* from, const char* to) {

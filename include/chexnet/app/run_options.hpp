@@ -62,6 +62,10 @@ struct LaunchOptions {
   void apply_to(LaunchConfig& config) const;
 };
 
+// launch.timeout_s for what a command reads before it knows its config: as
+// --set says, else the default.
+double timeout_of_start(const std::vector<std::string>& set);
+
 // --device of commands without a config file.
 void add_device_option(CLI::App& command, std::string& device);
 

@@ -4,7 +4,12 @@
 #include <utility>
 
 #include "chexnet/comm/timeouts.hpp"
+#include "chexnet/comm/watch/hard_exit.hpp"
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/launch/environment.hpp"
 
 namespace chexnet {
 
@@ -32,5 +37,24 @@ void WaitDeadline::run(const std::stop_token& stop, double limit_s) {
     return;
   }
 }
+
+std::unique_ptr<WaitDeadline> hang_deadline(double limit_s,
+                                            const std::string& error) {
+  return std::make_unique<WaitDeadline>(limit_s, [error] {
+    constexpr int kLogTimeout_s = 5;  // the log may hang, too
+    constexpr auto kCode = static_cast<int>(ExitCode::kHang);
+    exit_within(kLogTimeout_s, kCode);
+    log_error(error);
+    exit_and_end_launcher(kCode);
+  });
+}
+
+StorageWait::StorageWait(double timeout_s, const std::string& doing)
+    : deadline_(hang_deadline(timeout_s,
+                              "[storage] " + doing + " took more than " +
+                                  fixed(timeout_s, 0) + " s on " + host_name() +
+                                  ". Hint: does the storage answer? Else raise "
+                                  "launch.timeout_s")),
+      wait_(deadline_.get()) {}
 
 }  // namespace chexnet

@@ -20,6 +20,7 @@
 #include "after_checkpoint.hpp"
 #include "chexnet/comm/shared_work.hpp"
 #include "chexnet/comm/watch/postmortem.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
@@ -158,7 +159,11 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
       timeout_s_(config.launch.timeout_s),
       has_command_(!config.run.after_checkpoint.empty()) {
   umask(umask(0) | 007);  // results of patients are not for everybody
-  if (comm.rank() == 0) prepare(config, resume);
+  if (comm.rank() == 0) {
+    const StorageWait wait(timeout_s_,
+                           "taking the run folder " + path_.string());
+    prepare(config, resume);
+  }
   const std::string from =
       broadcast_text(comm, checkpoint_ ? checkpoint_->string() : "");
   if (!from.empty()) checkpoint_ = from;

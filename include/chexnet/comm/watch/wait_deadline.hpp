@@ -1,14 +1,16 @@
 // How long a wait may take that has no deadline of its own: for MPI's start,
-// which waits without end for a host that it cannot reach, and for what a GPU
-// is to do.
+// which waits without end for a host that it cannot reach, for what a GPU is to
+// do, and for storage where no watchdog looks.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace chexnet {
@@ -48,6 +50,22 @@ class WaitDeadline {
   std::mutex mutex_;               // of nothing: the condition wants one
   std::condition_variable_any stopped_;
   std::jthread thread_;  // the last member: it uses the others
+};
+
+// A wait that is late ends the process with exit code 7, and says `error`.
+std::unique_ptr<WaitDeadline> hang_deadline(double limit_s,
+                                            const std::string& error);
+
+// From its construction to its end the thread reads or writes files, and does
+// little else. Longer than `timeout_s` (launch.timeout_s) ends the process with
+// exit code 7: "`doing` took more than ... s".
+class StorageWait {
+ public:
+  StorageWait(double timeout_s, const std::string& doing);
+
+ private:
+  std::unique_ptr<WaitDeadline> deadline_;
+  WaitDeadline::Wait wait_;
 };
 
 }  // namespace chexnet

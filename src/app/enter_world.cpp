@@ -22,7 +22,6 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/app/start_rows.hpp"
 #include "chexnet/comm/cuda_library.hpp"
-#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/comm/watch/hard_exit.hpp"
 #include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/core/clock.hpp"
@@ -36,10 +35,15 @@
 #include "chexnet/launch/mpi_family.hpp"
 #include "chexnet/launch/network.hpp"
 #include "chexnet/launch/open_ports.hpp"
+#include "chexnet/launch/rank_processes.hpp"
+#include "chexnet/launch/restart_loop.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/launch/start_checks.hpp"
-#include "parent.hpp"
+#include "chexnet/launch/timeouts.hpp"
+#include "chexnet/train/run/folder_records.hpp"
+#include "chexnet/train/run/run_decisions.hpp"
+#include "chexnet/train/run/run_folder.hpp"
 
 namespace chexnet {
 namespace {
@@ -142,14 +146,17 @@ std::vector<CheckResult> start_checks(const LaunchConfig& config,
   return checks;
 }
 
+FolderRecords records_of(const ParentTask& task) {
+  return {task.training, task.resumes, task.resume_command};
+}
+
 // Every rank that is kept waiting says so, for who waits in vain cannot know
 // who does not come. The parent reads the post-mortem, and says it last.
 void end_late_start(const ParentTask& task, double waited_s) {
   constexpr int kFileTimeout_s = 5;  // as for the watchdog
   constexpr auto kCode = static_cast<int>(ExitCode::kHang);
   exit_within(kFileTimeout_s, kCode);
-  explain_late_start(
-      OwnRun(task), task,
+  records_of(task).explain_late_start(
       "MPI's start did not end within " + fixed(waited_s, 0) + " s on " +
           host_name() +
           ": a host did not start its ranks, or the network between "
@@ -201,6 +208,30 @@ std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
   return comm;
 }
 
+int restarts_of(const ParentTask& task) {
+  return task.training ? static_cast<int>(task.training->launch.restarts) : 0;
+}
+
+// Before any rank exists, if the batch is known by then.
+void check_batch_of(const ParentTask& task, int ranks) {
+  if (task.training == nullptr) return;
+  const int64_t batch = batch_of_run(*task.training);
+  if (batch > 0) check_batch(task.training->train, batch, ranks);
+}
+
+// As their parent, through all their starts. Returns the code for the user.
+int run_ranks(const SelfLaunch& launch, const LaunchConfig& config,
+              const ParentTask& task) {
+  FolderRecords records = records_of(task);
+  RankProcesses::Options options{.reads_stdin = task.reads_stdin};
+  if (task.training != nullptr) {
+    options.run_folder = run_folder_of(*task.training);
+    options.accumulate = task.training->train.accumulate;
+  }
+  RankProcesses ranks(launch, config, options, records);
+  return RestartLoop(restarts_of(task), ranks, records).run();
+}
+
 // A rank of a world that now exists.
 RankWorld as_rank(std::unique_ptr<Communicator> comm, Invocation& invocation) {
   set_log_rank(comm->rank(), comm->size());
@@ -229,10 +260,11 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   if (!task.resume_command.empty())
     setenv(kResumeVariable, task.resume_command.c_str(), 1);
   const BatchJob job = job_for_mpirun(config.hostfile, env, ask_command);
-  refuse_few_hosts(job, task.min_hosts);
+  if (task.training != nullptr)
+    refuse_few_hosts(job, static_cast<int>(config.min_hosts));
   const RanksToStart ranks = ranks_to_start(config, job, invocation);
   const SelfLaunch& launch = ranks.launch;
-  if (task.check_ranks) task.check_ranks(launch.layout.ranks);
+  check_batch_of(task, launch.layout.ranks);
   if (task.dry_run) {
     std::cout
         << (launch.alone
@@ -244,10 +276,11 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
 
   // The parent of one rank is there for its restarts; the rank itself knows
   // that it has one.
-  const bool watched = task.restarts > 0 && env(kRestartsVariable) == nullptr;
+  const bool watched =
+      restarts_of(task) > 0 && env(kRestartsVariable) == nullptr;
   if (launch.alone && watched) {
     setenv(kRestartsVariable, "0", 1);
-    return RankWorld(run_ranks(launch, task, config.timeout_s));
+    return RankWorld(run_ranks(launch, config, task));
   }
   if (!launch.alone) {
     refuse_unreachable_input(task);
@@ -255,7 +288,7 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
     log_info("starting " + std::to_string(launch.layout.ranks) + " ranks by " +
              ranks.mpirun.name().text() + ": " +
              command_text(start_command(launch)));
-    return RankWorld(run_ranks(launch, task, config.timeout_s));
+    return RankWorld(run_ranks(launch, config, task));
   }
 
   if (task.stops) install_stop_signals();

@@ -183,8 +183,7 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   const Config config = config_of(file, card, options, invocation.variables);
   files.reset();
   const RankWorld world =
-      enter_world(config.launch, invocation,
-                  {.run_folder = {}, .resume_command = {}, .stops = true});
+      enter_world(config.launch, invocation, {.stops = true});
   if (const auto code = world.parent_exit_code()) return *code;
   Communicator& comm = world.comm();
   check_same_config(comm, config);

@@ -212,9 +212,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   files.reset();
   const RankWorld world =
       enter_world(config.launch, invocation,
-                  {.run_folder = {},
-                   .resume_command = {},
-                   .reads_stdin = options.reads_stdin(),
+                  {.reads_stdin = options.reads_stdin(),
                    .own_descriptor = options.own_descriptor(),
                    .stops = true});
   if (const auto code = world.parent_exit_code()) return *code;

@@ -18,7 +18,6 @@
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/train/run/job_clock.hpp"
-#include "chexnet/train/run/run_decisions.hpp"
 #include "chexnet/train/run/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 
@@ -77,28 +76,11 @@ int run(const TrainOptions& options, Invocation& invocation) {
   JobClock::configured_s(config.launch);
   const Resume resume = resume_of(options.resume);
   files.reset();
-  const ParentTask parent{
-      .dry_run = options.launch.dry_run,
-      .run_folder = run_folder_of(config),
-      .resume_command = resume_command(invocation, 1),
-      .resumes = resume != Resume::kNo,
-      .restarts = static_cast<int>(config.launch.restarts),
-      .min_hosts = static_cast<int>(config.launch.min_hosts),
-      .accumulate = config.train.accumulate,
-      .ranks_that_share =
-          [&config](int before, int most) {
-            const int64_t batch = batch_of_run(config);
-            const int64_t accumulate = config.train.accumulate;
-            return batch > 0
-                       ? ranks_that_share(batch, {before, accumulate}, most)
-                       : RankShare{most, accumulate};
-          },
-      .check_ranks =
-          [&config](int ranks) {
-            const int64_t batch = batch_of_run(config);
-            if (batch > 0) check_batch(config.train, batch, ranks);
-          },
-      .stops = true};
+  const ParentTask parent{.dry_run = options.launch.dry_run,
+                          .training = &config,
+                          .resumes = resume != Resume::kNo,
+                          .resume_command = resume_command(invocation, 1),
+                          .stops = true};
   RankWorld world = enter_world(config.launch, invocation, parent);
   if (const auto code = world.parent_exit_code()) return *code;
   const bool first = world.comm().rank() == 0;

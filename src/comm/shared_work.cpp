@@ -13,10 +13,10 @@
 #include <new>
 #include <thread>
 
-#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/timeouts.hpp"
 
 namespace chexnet {
 namespace {

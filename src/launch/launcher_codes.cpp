@@ -29,4 +29,10 @@ int code_from_launcher(int code, MpiFamily launcher) {
   return code > 0 && code < kSignals ? code + kShellSignal : code;
 }
 
+std::optional<int> signal_of(int code) {
+  if (code <= kShellSignal || code >= kShellSignal + kSignals)
+    return std::nullopt;
+  return code - kShellSignal;
+}
+
 }  // namespace chexnet

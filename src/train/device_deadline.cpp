@@ -1,8 +1,8 @@
 #include "device_deadline.hpp"
 
-#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/timeouts.hpp"
 
 namespace chexnet {
 

@@ -2,33 +2,23 @@
 // some and waits.
 #pragma once
 
-#include <filesystem>
-#include <functional>
 #include <string>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/config/config.hpp"
-#include "chexnet/launch/lost_hosts.hpp"
 #include "chexnet/train/run/rank_world.hpp"
 
 namespace chexnet {
 
-// What a parent does beyond starting ranks; only runs with a folder are
-// explained and restarted.
+// What a command asks of its ranks, and of the parent that starts them.
 struct ParentTask {
   bool dry_run = false;  // print the command and stop
-  std::filesystem::path run_folder;
-  std::string resume_command;
-  bool resumes = false;  // --resume: a run that the folder holds is meant
-  int restarts = 0;
-  int min_hosts = 1;       // launch.min_hosts
-  int64_t accumulate = 1;  // train.accumulate
-  // How some of its ranks share the batch of a run that had `before`
-  // (launch/lost_hosts.hpp); empty: any number can.
-  std::function<RankShare(int before, int most)> ranks_that_share = {};
-  // Throws where the command cannot run on so many; empty: on any number.
-  std::function<void(int ranks)> check_ranks = {};
-  bool reads_stdin = false;  // rank 0 does; without restarts
+  // Of a training: its failures are explained in the run folder, and its ranks
+  // started again (launch.restarts). Null: no run.
+  const Config* training = nullptr;
+  bool resumes = false;             // --resume: a run in the folder is meant
+  std::string resume_command = {};  // of a training
+  bool reads_stdin = false;         // rank 0 does; without restarts
   // "/dev/fd/63": ranks that are started lack it
   std::string own_descriptor = {};
   // The command looks at stop_requested(); others are ended by a signal.

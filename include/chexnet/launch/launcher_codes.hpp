@@ -4,6 +4,8 @@
 // offset to theirs, and the parent takes it off again.
 #pragma once
 
+#include <optional>
+
 #include "chexnet/config/choices.hpp"
 
 namespace chexnet {
@@ -15,5 +17,8 @@ int code_for_launcher(int exit_code);
 // What the launcher's code means, as a shell has it: 128 + the number of a
 // signal.
 int code_from_launcher(int code, MpiFamily launcher);
+
+// The number of the signal that such a code tells.
+std::optional<int> signal_of(int code);
 
 }  // namespace chexnet

@@ -13,10 +13,10 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/comm/half.hpp"
-#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/launch/timeouts.hpp"
 #include "library_names.hpp"
 
 namespace chexnet {

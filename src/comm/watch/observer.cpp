@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "chexnet/comm/timeouts.hpp"
+#include "chexnet/launch/timeouts.hpp"
 #include "messages.hpp"
 
 namespace chexnet {

@@ -3,13 +3,13 @@
 #include <chrono>
 #include <utility>
 
-#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/comm/watch/hard_exit.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/timeouts.hpp"
 
 namespace chexnet {
 

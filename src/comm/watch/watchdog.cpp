@@ -22,9 +22,9 @@
 #include <thread>
 #include <utility>
 
-#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/launch/timeouts.hpp"
 #include "heartbeat_table.hpp"
 #include "messages.hpp"
 #include "observer.hpp"

@@ -31,10 +31,10 @@
 #include <utility>
 #include <vector>
 
-#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/launch/timeouts.hpp"
 #include "gpu_handles.hpp"
 #include "nccl_start.hpp"
 #include "time_limit.hpp"

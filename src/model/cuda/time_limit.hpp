@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
-#include "chexnet/comm/timeouts.hpp"
 #include "chexnet/core/clock.hpp"
+#include "chexnet/launch/timeouts.hpp"
 
 namespace chexnet {
 

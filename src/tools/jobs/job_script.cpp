@@ -11,7 +11,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/child_process.hpp"
-#include "chexnet/launch/restart_policy.hpp"
+#include "chexnet/launch/restart_loop.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "job_options.hpp"
 #include "script_template.hpp"
@@ -263,8 +263,7 @@ std::string job_script(const JobRequest& request) {
   values.texts["ARGUMENTS"] = shell_words(request.arguments);
   values.texts["RUN_FOLDER"] = folder_word(request.run_folder);
   values.texts["MAX_REQUEUES"] = std::to_string(request.max_requeues);
-  values.texts["AT_SAME_CHECKPOINT"] =
-      std::to_string(RestartPolicy::kSamePlace);
+  values.texts["AT_SAME_CHECKPOINT"] = std::to_string(RestartLoop::kSamePlace);
   const QsubOptions qsub = qsub_options(request);
   values.texts["QSUB_OPTIONS"] = qsub.words;
   values.texts["QSUB_VARIABLES"] =

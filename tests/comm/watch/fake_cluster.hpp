@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "chexnet/comm/timeouts.hpp"
+#include "chexnet/launch/timeouts.hpp"
 #include "comm/watch/observer.hpp"
 #include "comm/watch/peers.hpp"
 #include "comm/watch/reporter.hpp"

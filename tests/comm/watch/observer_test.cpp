@@ -3,7 +3,7 @@
 #include <functional>
 #include <utility>
 
-#include "chexnet/comm/timeouts.hpp"
+#include "chexnet/launch/timeouts.hpp"
 #include "fake_parts.hpp"
 #include "support/catch.hpp"
 

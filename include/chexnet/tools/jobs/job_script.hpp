@@ -1,7 +1,7 @@
 // Batch scripts for Slurm and PBS. The script starts the program,
 // which starts its ranks itself; passes USR1 on; and asks for another start
 // after exit codes that may pass (core/exit_codes.hpp), at most `max_requeues`
-// times and not after RestartPolicy::kSamePlace restarts at the same
+// times and not after RestartLoop::kSamePlace restarts at the same
 // checkpoint. A host that fails is requeued by Slurm itself.
 #pragma once
 

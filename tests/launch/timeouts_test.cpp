@@ -1,4 +1,4 @@
-#include "chexnet/comm/timeouts.hpp"
+#include "chexnet/launch/timeouts.hpp"
 
 #include "support/catch.hpp"
 

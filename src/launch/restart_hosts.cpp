@@ -57,25 +57,26 @@ Hosts hosts_for(const RankLayout& layout, const Hosts& hosts) {
 
 // `whole` on `hosts`, by a host file in the run folder.
 SelfLaunch launch_on(const SelfLaunch& whole, const Hosts& hosts,
-                     const ParentTask& task, const std::string& lost) {
+                     const HostsAsked& asked, const std::string& lost) {
   SelfLaunch launch = whole;
   const int room = std::min(whole.layout.ranks,
                             ranks_on(hosts, whole.layout.ranks_per_host));
-  RankShare share{room, task.accumulate};
-  if (task.ranks_that_share)
-    share = task.ranks_that_share(whole.layout.ranks, room);
+  const RankShare before{whole.layout.ranks, asked.accumulate};
+  const RankShare share = asked.batch > 0
+                              ? ranks_that_share(asked.batch, before, room)
+                              : RankShare{room, asked.accumulate};
   launch.layout.ranks = share.ranks;
   const Hosts used = hosts_for(launch.layout, hosts);
   launch.layout.hosts = static_cast<int>(used.size());
-  const auto file = task.run_folder / "hosts";
-  std::filesystem::create_directories(task.run_folder);
+  const auto file = asked.run_folder / "hosts";
+  std::filesystem::create_directories(asked.run_folder);
   write_atomically(file, hostfile_text(used));
   put_on_hosts(launch, used, file.string(), 0, allowed_cpus().size());
   // By itself the program would read the whole host file again.
   launch.alone = false;
   const std::string more =
       "train.accumulate=" + std::to_string(share.accumulate);
-  const bool accumulates_more = share.accumulate != task.accumulate;
+  const bool accumulates_more = share.accumulate != asked.accumulate;
   if (accumulates_more)
     launch.arguments.insert(launch.arguments.end(), {"--set", more});
 
@@ -96,8 +97,7 @@ SelfLaunch launch_on(const SelfLaunch& whole, const Hosts& hosts,
 }  // namespace
 
 std::optional<SelfLaunch> on_hosts_left(const SelfLaunch& whole,
-                                        const ParentTask& task,
-                                        double timeout_s,
+                                        const HostsAsked& asked,
                                         ParentSignals& signals) {
   if (whole.layout.hosts < 2) return whole;
   SelfLaunch now = whole;
@@ -105,7 +105,7 @@ std::optional<SelfLaunch> on_hosts_left(const SelfLaunch& whole,
   if (now.hosts.size() < 2) return whole;
   constexpr double kLeast_s = 30, kMost_s = 60;
   const auto lost =
-      lost_hosts(now, std::clamp(timeout_s, kLeast_s, kMost_s), signals);
+      lost_hosts(now, std::clamp(asked.timeout_s, kLeast_s, kMost_s), signals);
   if (whole.hosts.empty()) now.hosts.clear();  // mpirun asks Slurm again
   if (lost.empty() || signals.asked_to_stop()) return now;
 
@@ -113,11 +113,11 @@ std::optional<SelfLaunch> on_hosts_left(const SelfLaunch& whole,
   std::erase_if(left, [&](const HostSlots& host) {
     return std::ranges::find(lost, host.name) != lost.end();
   });
-  if (left.size() >= static_cast<size_t>(std::max(1, task.min_hosts)))
-    return launch_on(whole, left, task, names_text(lost));
+  if (left.size() >= static_cast<size_t>(std::max(1, asked.min_hosts)))
+    return launch_on(whole, left, asked, names_text(lost));
   log_error("[launch] no answer from " + names_text(lost) + ": " +
             counted_hosts(left.size()) +
-            " left, launch.min_hosts=" + std::to_string(task.min_hosts) +
+            " left, launch.min_hosts=" + std::to_string(asked.min_hosts) +
             ". Hint: repair or replace them, then --resume auto");
   return std::nullopt;
 }

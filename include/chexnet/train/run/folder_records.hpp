@@ -1,0 +1,49 @@
+// The records of a run in its folder, for the parent of its ranks.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "chexnet/config/config.hpp"
+#include "chexnet/launch/restart_loop.hpp"
+
+namespace chexnet {
+
+class FolderRecords : public RunRecords {
+ public:
+  // Before ranks of this command have the folder. `config`: of a training,
+  // which outlives this; null: another command, without records. `resumes`: a
+  // run that the folder holds is meant. `resume_command` goes on with it.
+  FolderRecords(const Config* config, bool resumes, std::string resume_command);
+
+  bool exist() const override { return !folder_.empty(); }
+  bool are_ours() const override;
+  [[noreturn]] void refuse() const override;
+  Mark begun() const override;
+  std::string checkpoint() const override;
+  int64_t batch() const override;
+  void put_aside() override;
+  std::optional<EndNote> postmortem() const override;
+  EndNote explain(const std::string& what) override;
+  // In the log too. Where a post-mortem says it already, there alone.
+  void explain_late_start(const std::string& what,
+                          const std::string& hint) override;
+  void explain_stop() override;
+  void record_stop(const std::string& reason) override;
+  void tell_monitors() override;
+  bool stop_is_requested() const override;
+  void remove_old_stop_file() override;
+
+ private:
+  // Nobody else has the folder. To be asked while no rank of this command runs.
+  bool may_be_written() const;
+
+  const Config* config_;
+  std::filesystem::path folder_;
+  bool resumes_;
+  std::string resume_command_;
+  Mark config_before_, stop_before_;
+};
+
+}  // namespace chexnet

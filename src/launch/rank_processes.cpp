@@ -1,0 +1,206 @@
+#include "chexnet/launch/rank_processes.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "chexnet/core/clock.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launched_ranks.hpp"
+#include "chexnet/launch/launcher_codes.hpp"
+#include "chexnet/launch/machine/host_checks.hpp"
+#include "chexnet/launch/timeouts.hpp"
+#include "restart_hosts.hpp"
+
+namespace chexnet {
+namespace {
+
+// Ranks end themselves and their launcher within seconds of a post-mortem; this
+// is for the rest.
+constexpr double kTimeAfterPostmortem_s = 8;
+
+// What MPI lacks for ranks that share a host: Open MPI keeps its help on it to
+// itself where mpirun is to be quiet, and MPICH ends by SIGBUS.
+std::string shared_memory_remark(const SelfLaunch& launch) {
+  if (launch.alone) return "";
+  const auto check =
+      shared_memory_check(launch.layout.ranks / launch.layout.hosts);
+  if (!check || check->level != Level::kFail) return "";
+  return formatted("; {} has {}. Hint: {}", check->name, check->text,
+                   check->advice);
+}
+
+// mpirun waits for minutes, or without end, for a host that no packet reaches,
+// and here where it ran out of descriptors.
+class LaunchDeadline {
+ public:
+  LaunchDeadline(const SelfLaunch& launch,
+                 const std::filesystem::path& run_folder, double timeout_s)
+      : limit_s_(std::max(timeout_s, kLeastStart_s)),
+        deadline_(limit_s_, now_s()),
+        lock_(run_folder / ".lock"),
+        locked_before_(written_at(lock_)),
+        waits_(launch.first_here && !launch.alone) {}
+
+  double limit_s() const { return limit_s_; }
+  // To be asked once a second.
+  bool is_over(bool ranks_are_here) {
+    const double waited_s = deadline_.waited_s(now_s());
+    // Rank 0 may have been placed elsewhere.
+    if (waits_ && (ranks_are_here || written_at(lock_) != locked_before_))
+      waits_ = false;
+    return waits_ && waited_s > limit_s_;
+  }
+
+ private:
+  using Time = std::filesystem::file_time_type;
+  static Time written_at(const std::filesystem::path& file) {
+    std::error_code absent;
+    const Time time = std::filesystem::last_write_time(file, absent);
+    return absent ? Time::min() : time;
+  }
+
+  double limit_s_;
+  CollectiveDeadline deadline_;
+  std::filesystem::path lock_;
+  Time locked_before_;
+  bool waits_;
+};
+
+// Ranks that are stopped as one cannot say so, and may be meant to be: a line
+// tells it, and nothing ends.
+class StoppedRanks {
+ public:
+  // Without a launcher (SelfLaunch::alone) no process is known as a rank.
+  StoppedRanks(const SelfLaunch& launch, double timeout_s)
+      : looks_(!launch.alone),
+        timeout_s_(timeout_s),
+        since_s_(now_s()),
+        suspension_(since_s_) {}
+
+  // Whether ranks have been seen on this host. To be called once a second.
+  bool look() {
+    if (looks_) look_at_ranks();
+    return !ranks_.empty();
+  }
+
+ private:
+  void look_at_ranks() {
+    const double now = now_s();
+    since_s_ += suspension_.look(now);
+    if (ranks_.empty()) ranks_ = ranks_below(getpid());
+    if (ranks_.empty() || !std::ranges::all_of(ranks_, is_stopped)) {
+      since_s_ = now;
+      said_ = false;
+    } else if (!said_ && now - since_s_ > timeout_s_) {
+      tell(now - since_s_);
+    }
+  }
+
+  void tell(double stopped_s) {
+    ranks_ = ranks_below(getpid());  // some may have started since
+    if (ranks_.empty() || !std::ranges::all_of(ranks_, is_stopped)) return;
+    said_ = true;
+    std::string processes;
+    for (const pid_t rank : ranks_) processes += " " + std::to_string(rank);
+    log_warning("[launch] all ranks on this host have been stopped for " +
+                fixed(stopped_s, 0) +
+                " s (SIGSTOP, or a debugger). Hint: `kill -CONT" + processes +
+                "` lets them go on");
+  }
+
+  bool looks_;
+  double timeout_s_, since_s_;
+  SuspensionMeter suspension_;
+  std::vector<pid_t> ranks_;
+  bool said_ = false;
+};
+
+}  // namespace
+
+void add_resume(std::vector<std::string>& words) {
+  if (!has_option(words, "--resume"))
+    words.insert(words.end(), {"--resume", "auto"});
+}
+
+RankProcesses::RankProcesses(SelfLaunch whole, const LaunchConfig& config,
+                             Options options, RunRecords& records)
+    : whole_(std::move(whole)),
+      now_(whole_),
+      config_(config),
+      options_(std::move(options)),
+      records_(records) {
+  // For the whole of it: a signal between two starts asks for a stop too.
+  signals_.keep();
+}
+
+RankEnd RankProcesses::run() {
+  double explained_s = 0;
+  bool in_time = true;
+  LaunchDeadline start(now_, options_.run_folder, config_.timeout_s);
+  StoppedRanks stopped(now_, config_.timeout_s);
+  const auto overdue = [&] {
+    const bool ranks_are_here = stopped.look();
+    if (start.is_over(ranks_are_here) && in_time) {
+      in_time = false;
+      explain_late_start(start.limit_s());
+    }
+    if (!in_time) return true;
+    if (!records_.postmortem()) return false;
+    if (explained_s == 0) explained_s = now_s();
+    return now_s() - explained_s > kTimeAfterPostmortem_s;
+  };
+  const int code = run_as_parent(start_command(now_), signals_,
+                                 {.ends_it = overdue,
+                                  .gives_stdin = options_.reads_stdin,
+                                  .is_filter = !records_.exist()});
+  return {code_from_launcher(code, now_.mpirun.family), in_time};
+}
+
+std::string RankProcesses::end_text(int code) const {
+  const auto signal = signal_of(code);
+  return std::string(now_.alone ? "the process" : "mpirun") +
+         " ended with exit code " + std::to_string(code) +
+         (signal
+              ? " (signal " + std::to_string(*signal) + " ended it or a rank)"
+              : "") +
+         " and no rank could say why; the lines above are all that is known" +
+         shared_memory_remark(now_);
+}
+
+void RankProcesses::explain_late_start(double limit_s) {
+  const std::string what =
+      "mpirun did not start the ranks within " + fixed(limit_s, 0) + " s";
+  if (on_several_hosts())
+    records_.explain_late_start(
+        what + ": the network between the hosts does not pass data",
+        kUnreachedHint);
+  else
+    records_.explain_late_start(
+        what + " on this host",
+        "mpirun's own lines above; are `ulimit -n` (256 or more), TMPDIR and "
+        "/dev/shm large enough?");
+}
+
+bool RankProcesses::prepare(int restart, bool resumes) {
+  if (resumes) add_resume(whole_.arguments);
+  setenv(kRestartsVariable, std::to_string(restart).c_str(), 1);
+  if (restart == 1) whole_.forwarded.emplace_back(kRestartsVariable);
+  auto next = on_hosts_left(whole_,
+                            {.run_folder = options_.run_folder,
+                             .batch = records_.batch(),
+                             .accumulate = options_.accumulate,
+                             .min_hosts = static_cast<int>(config_.min_hosts),
+                             .timeout_s = config_.timeout_s},
+                            signals_);
+  if (!next) return false;
+  now_ = std::move(*next);
+  return true;
+}
+
+}  // namespace chexnet

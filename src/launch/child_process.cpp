@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -51,6 +52,18 @@ struct Pipe {
   int ends[2];
 };
 
+// Libraries open files and sockets that every child would get.
+void keep_files_from_children() {
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
+    const std::string name = entry.path().filename().string();
+    int fd = 0;
+    std::from_chars(name.data(), name.data() + name.size(), fd);
+    if (fd > STDERR_FILENO) fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+}
+
 pid_t spawned(const std::vector<std::string>& command,
               const posix_spawn_file_actions_t& actions,
               const posix_spawnattr_t* attributes) {
@@ -58,6 +71,7 @@ pid_t spawned(const std::vector<std::string>& command,
   for (const auto& word : command)
     argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  keep_files_from_children();
   pid_t child = 0;
   const int rc =
       posix_spawnp(&child, argv[0], &actions, attributes, argv.data(), environ);

@@ -149,11 +149,15 @@ RunGroups compare_runs(const std::vector<RunSummary>& runs) {
   std::map<std::string, std::set<std::string>> values;
   for (const auto* run : finished)
     for (const auto& [key, value] : setting_of(*run)) values[key].insert(value);
+  // Without the record of its start nobody knows how many ranks a run had.
+  values["ranks"].erase("0");
   for (const auto* run : finished) {
     RunGroup* group = nullptr;
     std::vector<std::string> settings;
     for (const auto& [key, value] : setting_of(*run))
-      if (values[key].size() > 1) settings.push_back(key + "=" + value);
+      if (values[key].size() > 1)
+        settings.push_back(key + "=" +
+                           (key == "ranks" && value == "0" ? "?" : value));
     const auto found =
         std::ranges::find(compared.groups, settings, &RunGroup::settings);
     if (found == compared.groups.end())

@@ -96,10 +96,10 @@ void add_event(RunSummary& run, const json& event) {
     run.state = "failed";
     run.error = text("sentence");
     run.exit_code = event.value("exit_code", 0);
-  } else if (kind == "stop") {
-    run.state = "stopped";
-  } else if (kind == "end") {
-    run.state = "finished";
+  } else if (kind == "stop" || kind == "end") {
+    run.state = kind == "stop" ? "stopped" : "finished";
+    // Steps since the last train line count, too.
+    run.step = std::max(run.step, event.value("step", run.step));
   }
 }
 

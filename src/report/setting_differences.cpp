@@ -89,6 +89,11 @@ class PredictionsOfRuns {
                 name + " of " + run.name +
                     " was changed after the run (another SHA-256)"};
       return {predictions_of(run), ""};
+    } catch (const DataError& e) {
+      log_warning(e.what());
+      return {{},
+              name + " or split.csv of " + run.name +
+                  " is damaged or was changed after the run"};
     } catch (const Error& e) {
       log_warning(e.what());
       return {{}, name + " or split.csv of " + run.name + " cannot be read"};

@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 //   start, restart -> running, stop -> stopped, error -> failed,
 //   end -> finished
 //   running with a post-mortem                 -> aborted
-//   running, its lock free on this host        -> died
+//   running, its lock free on this host, or
+//     not there, as in a copy                  -> died
 //   running, silent for ten minutes on another
 //     host, where the lock may not reach       -> silent
 //
@@ -40,7 +41,10 @@ constexpr double kSilent = 600;
 std::string state_of_silence(const RunSummary& run, const fs::path& folder) {
   const auto locked = run_is_locked(folder);
   if (locked == true) return "running";
-  if (locked == false && run.host == host_name()) return "died";
+  std::error_code error;
+  const bool is_free =
+      locked == false || (!fs::exists(folder / ".lock", error) && !error);
+  if (is_free && run.host == host_name()) return "died";
   const bool silent =
       run.written_s && system_time_s() - *run.written_s > kSilent;
   return silent ? "silent" : "running";

@@ -2,6 +2,9 @@
 # Job scripts of every kind pass shellcheck; a local sweep runs, goes on and is compared; the installation holds what it should.
 command -v shellcheck >/dev/null || { echo "skipped: no shellcheck (scripts/setup --cluster-tests)"; exit 77; }
 source tests/lib.sh
+# Whatever batch system is here.
+mkdir "$scratch/slurm" "$scratch/pbs"; touch "$scratch/slurm/sbatch" "$scratch/pbs/pbsnodes"; chmod +x "$scratch/slurm/sbatch" "$scratch/pbs/pbsnodes"
+PATH=$scratch/slurm:$PATH
 fork_starts
 cat >"$scratch/site.yaml" <<'YAML'
 account: chest
@@ -79,7 +82,6 @@ check "PBS gets the names of the config's variables that are set" grep -qx '#PBS
 check "for its next start, too" grep -q '^variables=NIH,CHEXNET_SUBMISSION=' "$scratch/pbs.sh"
 check "and no values" eval '! grep -qF "$phantom" "$scratch/pbs.sh"'
 # Whose script: as told, else as the site file says, else of the system that is here.
-mkdir "$scratch/slurm" "$scratch/pbs"; touch "$scratch/slurm/sbatch" "$scratch/pbs/pbsnodes"; chmod +x "$scratch/slurm/sbatch" "$scratch/pbs/pbsnodes"
 echo 'scheduler: pbs' >"$scratch/of_pbs.yaml"
 is_for() { local path=$2; check "$*" [ "$(PATH=$path "$program" submit "$small" --dry-run "${@:3}" 2>/dev/null | /bin/grep -cE "^#$1 ")" != 0 ]; }
 is_for SBATCH "$scratch/pbs:$scratch/slurm"
@@ -118,11 +120,15 @@ check "and one core per rank is said" grep -qF 'each rank gets one core' "$scrat
 "$forked" submit "$small" --cpus-per-rank 2 --dry-run 2>"$scratch/err.txt" >/dev/null
 check "where it is not asked for" [ ! -s "$scratch/err.txt" ]
 refused 2 "is no time" submit "$small" --time soon --dry-run
+refused 2 "launch.time_limit: 'abc' is no time" submit "$small" --set launch.time_limit=abc --dry-run
+refused 2 "launch.time_limit: 'abc' is no time" submit "$small" --sweep launch.time_limit=1:00:00,abc --dry-run
 refused 2 "is a quote closed" submit "$small" --setup "module load 'x" --dry-run
 check "a setup of several lines" bash -c "'$forked' submit '$small' --setup 'if true; then' --setup 'module load x; fi' --dry-run 2>/dev/null | grep -qx 'module load x; fi'"
 for option in --account --partition --time --name --out --site --container; do
   refused 2 "$option: is empty" submit "$small" $option '' --dry-run
 done
+mkdir -p "$scratch/of a run"; cp "$small" "$scratch/of a run/config.yaml"
+refused 2 "of a run: holds a run, and would get those of the sweep. Hint: --out FOLDER" submit "$small" --out "$scratch/of a run" --scheduler local --seeds 2 --dry-run
 for more in "--nodes 2" "--account chest" "--setup x" "--container x.sif"; do
   # shellcheck disable=SC2086 # an option and its value
   refused 2 "excludes" submit "$small" --scheduler local --seeds 2 $more --dry-run

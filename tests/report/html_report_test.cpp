@@ -419,7 +419,9 @@ TEST_CASE("tables that cannot be compared leave a page that says so") {
   CHECK(sentence() == both + "1 labels differ between the tables");
   sweep.folder.write("0.002-1/split.csv", "image,patient,split\n,,\n");
   CHECK(sentence() ==
-        both + "predictions_test.csv or split.csv of 0.002-1 cannot be read");
+        both +
+            "predictions_test.csv or split.csv of 0.002-1 is damaged or was "
+            "changed after the run");
   std::filesystem::remove(sweep.folder / "0.002-1/split.csv");
   CHECK(sentence() == both + "split.csv of 0.002-1 is not there");
 }

@@ -58,6 +58,18 @@ TEST_CASE("a run that holds its lock runs, one that does not has died") {
   CHECK(summarize_run(run).state == "running");
 }
 
+TEST_CASE("a copy of a killed run without its lock does not run") {
+  const ScratchFolder folder;
+  CHECK(summarize_run(make_run(folder, "r", {}, "")).state == "died");
+}
+
+TEST_CASE("a run that stopped before its first log line has its step") {
+  const ScratchFolder folder;
+  const auto run =
+      make_run(folder, "r", {}, "{\"event\":\"stop\",\"step\":7}\n");
+  CHECK(summarize_run(run).step == 7);
+}
+
 TEST_CASE("lines of other types than a run writes are skipped") {
   const ScratchFolder folder;
   const auto run = make_run(
@@ -248,6 +260,19 @@ TEST_CASE("a number of ranks is a setting where a BatchNorm depends on it") {
     }
     CHECK(compare_runs(runs).groups.size() == (synchronized ? 1 : 2));
   }
+}
+
+TEST_CASE("a run that lost the record of its start differs in no setting") {
+  const ScratchFolder folder;
+  std::vector<RunSummary> runs;
+  for (const std::string ranks : {"0", "2"})
+    runs.push_back(summarize_run(
+        make_run(folder, "r" + ranks, {},
+                 "{\"event\":\"restart\",\"step\":0,\"ranks\":" + ranks +
+                     "}\n" + test_line(0.8))));
+  const RunGroups compared = compare_runs(runs);
+  CHECK(compared.groups.size() == 1);
+  CHECK(compared.groups.front().settings.empty());
 }
 
 TEST_CASE("a rough mean AUROC is called so wherever status shows it") {

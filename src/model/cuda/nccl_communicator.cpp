@@ -348,7 +348,8 @@ std::string NcclCommunicator::description() const {
   return "NCCL " + std::to_string(version / 10000) + "." +
          std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100) +
-         " for gradients; control: " + host_->description();
+         " for gradients (its transports: `chexnet-train doctor`); control: " +
+         host_->description();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -22,6 +23,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/container.hpp"
 #include "chexnet/tools/jobs/job_script.hpp"
+#include "chexnet/train/run/job_clock.hpp"
 #include "chexnet/train/run/run_folder.hpp"
 #include "chexnet/train/trainer.hpp"
 #include "job_hand_over.hpp"
@@ -54,9 +56,13 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
   request.run_folder =
       options.out.empty() ? run_folder_of(config).string() : options.out;
-  if (!options.sweep.empty() || options.seeds > 0)
-    request.points =
-        sweep_points(options.sweep, options.seeds, request.run_folder);
+  if (options.sweep.empty() && options.seeds == 0) return request;
+  if (std::filesystem::exists(request.run_folder + "/config.yaml"))
+    throw ConfigError("[submit] " + request.run_folder +
+                      ": holds a run, and would get those of the sweep. Hint: "
+                      "--out FOLDER, one of the sweep's own");
+  request.points =
+      sweep_points(options.sweep, options.seeds, request.run_folder);
   return request;
 }
 
@@ -70,6 +76,7 @@ Config config_of(const SweepPoint& point, const SubmitOptions& options,
       {options.files.begin(), options.files.end()}, set, &variables,
       [&point](Config& loaded) { loaded.run.dir = point.run_folder; });
   check_run(config);
+  JobClock::configured_s(config.launch);
   return config;
 }
 

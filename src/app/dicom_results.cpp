@@ -26,8 +26,9 @@ namespace fs = std::filesystem;
 
 std::string converter() { return program_folder() + "/chexnet-dicom"; }
 
-// A name of at most 255 bytes, the number and ".dcm" with it.
-constexpr size_t kMostOfAName = 200;
+// Shorter than a capture of this image is called, whose finding follows
+// (heat_map_options.cpp), so that no two files have one name.
+constexpr size_t kMostOfAName = 80;
 
 // Paths are bytes, and JSON is UTF-8.
 std::string digits_of(const fs::path& path) {
@@ -36,9 +37,9 @@ std::string digits_of(const fs::path& path) {
 
 // Two files of one name in two folders stay two; the name itself is kept so
 // that people find their way back.
-std::string numbered(size_t number, const fs::path& image) {
+std::string report_name(size_t row, const fs::path& image) {
   std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%06zu_", number);
+  std::snprintf(text.data(), text.size(), "%06zu_", row + 1);
   return text.data() + image.stem().string().substr(0, kMostOfAName) + ".dcm";
 }
 
@@ -52,41 +53,33 @@ std::string rule_text(const Json& decisions) {
 
 }  // namespace
 
-void add_dicom_result_options(CLI::App& command, DicomResultOptions& options) {
+void add_dicom_result_options(CLI::App& command, std::string& folder) {
   command
-      .add_option("--dicom-sr", options.reports,
+      .add_option("--dicom", folder,
                   "of DICOM files: write a structured report of each to this "
-                  "folder")
-      ->check(in_file_system());
-  command
-      .add_option("--dicom-sc", options.captures,
-                  "of DICOM files: write heat maps as secondary captures to "
-                  "this folder")
+                  "folder, and with --heatmaps its maps as secondary captures")
       ->check(in_file_system());
 }
 
-void check_dicom_result_options(const DicomResultOptions& options) {
-  if (!options.wanted()) return;
-  if (!fs::exists(converter()))
+void check_dicom_results(const std::string& folder) {
+  if (!folder.empty() && !fs::exists(converter()))
     throw ConfigError(
         "[dicom] there is no chexnet-dicom beside this program ({}). Hint: "
         "scripts/setup and scripts/build release make it",
         program_folder());
 }
 
-DicomResults::DicomResults(const DicomResultOptions& options,
-                           const ImageScoreRows& texts,
-                           const fs::path& pictures)
-    : options_(options),
+DicomResults::DicomResults(fs::path folder, const ImageScoreRows& texts,
+                           fs::path pictures)
+    : folder_(std::move(folder)),
       texts_(texts),
-      pictures_(pictures),
+      pictures_(std::move(pictures)),
       images_(Json::array()) {}
 
 // Heat maps are known by name here and drawn later, when all scores are in.
 Json DicomResults::captures_of(const ImageScore& score,
                                const Json& findings) const {
   Json captures = Json::array();
-  if (options_.captures.empty()) return captures;
   for (const auto& [finding, file] : score.heat_maps) {
     const auto scored = std::ranges::find_if(
         findings, [&](const Json& f) { return f.at("name") == finding; });
@@ -94,24 +87,22 @@ Json DicomResults::captures_of(const ImageScore& score,
         {{"finding", finding},
          {"probability", scored->at("probability")},
          {"picture", digits_of(fs::absolute(pictures_ / file))},
-         {"sc", digits_of(fs::absolute(options_.captures) /
+         {"sc", digits_of(fs::absolute(folder_) /
                           (fs::path(file).stem().string() + ".dcm"))}});
   }
   return captures;
 }
 
-void DicomResults::take(const InputImage& image, const ImageScore& score) {
+void DicomResults::take(size_t row, const InputImage& image,
+                        const ImageScore& score) {
   if (!score.error.empty() || image.dicom_file.empty()) return;
   const Json findings = texts_.findings_json(score);
-  Json report;
-  if (!options_.reports.empty())
-    report = digits_of(fs::absolute(options_.reports) /
-                       numbered(images_.size() + 1, image.dicom_file));
   images_.push_back({{"file", digits_of(fs::absolute(image.dicom_file))},
                      {"instance", image.dicom_instance},
                      {"findings", findings},
                      {"note", score.note},
-                     {"sr", report},
+                     {"sr", digits_of(fs::absolute(folder_) /
+                                      report_name(row, image.dicom_file))},
                      {"captures", captures_of(score, findings)}});
 }
 
@@ -149,17 +140,13 @@ bool DicomResults::say_end(const ChildOutput& ended) const {
         "[dicom] chexnet-dicom ended with {}. Hint: its message, if any, is "
         "above",
         ended.exit_code);
-  const auto line = [&](const char* key, const char* what,
-                        const std::string& place) {
-    return place.empty()
-               ? ""
-               : counted(counts.value(key, int64_t{0}), what) + " in " + place;
+  const auto count = [&](const char* key, const char* what) {
+    return counted(counts.value(key, int64_t{0}), what);
   };
-  const std::string reports = line("reports", "DICOM report", options_.reports),
-                    captures =
-                        line("captures", "DICOM capture", options_.captures);
-  log_info(reports + (reports.empty() || captures.empty() ? "" : ", ") +
-           captures);
+  log_info(
+      count("reports", "DICOM report") +
+      (pictures_.empty() ? "" : ", " + count("captures", "DICOM capture")) +
+      " in " + folder_.string());
   if (const auto failed = counts.value("failed", int64_t{0}); failed > 0)
     log_warning("[dicom] nothing was written of " + counted(failed, "file") +
                 ", as said above");

@@ -1,4 +1,4 @@
-// predict --dicom-sr and --dicom-sc: what was found in DICOM files, as DICOM.
+// predict --dicom: what was found in DICOM files, as DICOM.
 // chexnet-dicom, a process of its own, reads the files again and writes.
 #pragma once
 
@@ -15,29 +15,27 @@
 
 namespace chexnet {
 
-struct DicomResultOptions {
-  std::string reports, captures;  // folders; empty: none are wanted
-  bool wanted() const { return !reports.empty() || !captures.empty(); }
-};
-void add_dicom_result_options(CLI::App& command, DicomResultOptions& options);
+void add_dicom_result_options(CLI::App& command, std::string& folder);
 // Before the work. ConfigError: this build has no chexnet-dicom.
-void check_dicom_result_options(const DicomResultOptions& options);
+void check_dicom_results(const std::string& folder);
 
 // The network that found it.
 struct ReportedModel {
   std::string network, sha256;  // "densenet121"; of the weights' file
 };
 
-// Takes scores one by one, writes when all are known. Rank 0. The folders are
+// Takes scores one by one, writes when all are known. Rank 0. The folder is
 // there and empty (predict_folders.hpp).
 class DicomResults {
  public:
-  // `texts` must outlive it. `pictures`: the folder of the heat maps.
-  DicomResults(const DicomResultOptions& options, const ImageScoreRows& texts,
-               const std::filesystem::path& pictures);
-  // Of an image that was asked for; what was not converted from DICOM, or has
-  // an error, is passed over. `score.heat_maps` may be drawn later.
-  void take(const InputImage& image, const ImageScore& score);
+  // `texts` must outlive it. `pictures`: the folder of the heat maps, or
+  // empty: then there are reports and no captures.
+  DicomResults(std::filesystem::path folder, const ImageScoreRows& texts,
+               std::filesystem::path pictures);
+  // Of an image that was asked for, of `row` of the split; what was not
+  // converted from DICOM, or has an error, is passed over. `score.heat_maps`
+  // may be drawn later.
+  void take(size_t row, const InputImage& image, const ImageScore& score);
   // False where somebody stopped it. CheckpointError: files cannot be written.
   bool write(const ReportedModel& model) const;
 
@@ -45,7 +43,7 @@ class DicomResults {
   Json captures_of(const ImageScore& score, const Json& findings) const;
   bool say_end(const ChildOutput& ended) const;
 
-  DicomResultOptions options_;
+  std::filesystem::path folder_;
   const ImageScoreRows& texts_;
   std::filesystem::path pictures_;
   Json images_;  // of the request

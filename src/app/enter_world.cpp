@@ -83,8 +83,7 @@ void refuse_unreachable_input(const ParentTask& task) {
       " cannot be read by ranks that this program starts. Hint: ";
   if (task.reads_stdin && isatty(STDIN_FILENO) == 1)
     throw ConfigError(
-        "[launch] - (stdin) is a terminal, which{}a pipe, --list FILE, or "
-        "--ranks 1",
+        "[launch] - (stdin) is a terminal, which{}a pipe, @FILE, or --ranks 1",
         kNotByRanks);
   if (!task.own_descriptor.empty())
     throw ConfigError("[launch] {}{}a file, a pipe into -, or --ranks 1",

@@ -44,7 +44,7 @@ constexpr const char* kReadingFirst = "reading the model and tables";
 constexpr const char* kPredictionsHead = "image,label:";  // of our CSV
 
 struct EvaluateOptions {
-  std::string model, split = "test", predictions, format, out;
+  std::string model, split = "test", predictions, out;
   std::vector<std::string> manifests, images, set;
   int ranks = 0;
   BoxOptions boxes;
@@ -88,8 +88,6 @@ int evaluate_predictions(const EvaluateOptions& options) {
                                    kReadingFirst);
   const Config config =
       load_config({}, options.set, nullptr, [&options](Config& c) {
-        if (const auto format = find_choice<ManifestFormat>(options.format))
-          c.data.manifest.format = {*format};
         c.data.manifest.path = options.manifests;
         c.data.manifest.split.clear();
       });
@@ -105,10 +103,10 @@ int evaluate_predictions(const EvaluateOptions& options) {
   const Manifest* table = manifest ? &*manifest : nullptr;
   files.reset();
   const Groups groups = read_groups(options.scoring, table);
-  print_scores(
-      {options.predictions, score(predictions, config.eval.findings)},
-      {predictions, config.eval.findings, others, nullptr, table, groups},
-      options.scoring, static_cast<int>(allowed_cpus().size()));
+  print_scores({options.predictions, score(predictions, config.eval.findings)},
+               {predictions, config.eval, config.eval.findings, others, nullptr,
+                table, groups},
+               options.scoring, static_cast<int>(allowed_cpus().size()));
   return 0;
 }
 
@@ -142,8 +140,6 @@ Config config_of(const std::filesystem::path& file, const ModelCard& card,
   const auto of_options = [&options](Config& c) {
     if (options.ranks > 0) c.launch.ranks = options.ranks;
     if (!options.images.empty()) c.data.images = options.images;
-    if (const auto format = find_choice<ManifestFormat>(options.format))
-      c.data.manifest.format = {*format};
   };
   Config config =
       model_config(file, card, {options.set, &variables, of_options});
@@ -243,10 +239,10 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
     result.scores.loss = prediction->loss;
     result.missing = set.dataset.missing_of(set.split.name);
     result.localization = std::move(localization);
-    print_scores(
-        std::move(result),
-        {prediction->predictions, set.scored, others, rules, &manifest, groups},
-        options.scoring, device.cores);
+    print_scores(std::move(result),
+                 {prediction->predictions, config.eval, set.scored, others,
+                  rules, &manifest, groups},
+                 options.scoring, device.cores);
   }
   return 0;
 }
@@ -265,18 +261,13 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   model->excludes(predictions);
   auto* manifest =
       add_repeated_option(*command, "--manifest", options->manifests,
-                          "score all rows of this table instead of a split")
+                          "score all rows of this table instead of a split, "
+                          "of data.manifest.format")
           ->check(in_known_store());
   add_repeated_option(*command, "--images", options->images,
                       "with --manifest: where its images are (data.images)")
       ->needs(manifest)
       ->excludes(predictions);
-  command
-      ->add_option(
-          "--format", options->format,
-          "of --manifest: nih, chexpert or csv; else as data.manifest.format")
-      ->check(CLI::IsMember(choice_names<ManifestFormat>()))
-      ->needs(manifest);
   command
       ->add_option("--split", options->split,
                    "train, val or test; val and test are refused where the "
@@ -294,7 +285,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   add_box_options(*command, options->boxes, predictions);
   add_scoring_options(*command, options->scoring);
   command->callback([&invocation, options, command] {
-    require_heat_maps(*command, options->boxes.kind, {"--boxes"});
+    require_heat_maps(*command, "--boxes");
     if (options->model.empty() == options->predictions.empty())
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");
     invocation.run = [&invocation, options] {

@@ -31,9 +31,10 @@ const std::map<std::string, WeightsFor> kLibraries = {
     {"torchvision", WeightsFor::kTorchvision},
     {"torchxrayvision", WeightsFor::kTorchxrayvision}};
 
+constexpr int kVectors = 8;  // drawings that go along
+
 struct ExportOptions {
   std::string model, out, input = "gray", output = "probabilities", weights;
-  int vectors = 8;
   bool json = false;
 };
 
@@ -83,7 +84,7 @@ void print(const ExportOptions& options, const ModelDescription& model,
                                 {"arch", model.arch},
                                 {"findings", model.findings},
                                 {"files", sums},
-                                {"vectors", options.vectors}})
+                                {"vectors", kVectors}})
               << std::endl;
   log_info("[export] " + origin + " to " + options.out + ": " +
            counted(std::ssize(sums), "file") + " and their SHA256SUMS");
@@ -96,7 +97,7 @@ int export_model(const ExportOptions& options) {
   const SafetensorsFile weights(file);
   const ModelDescription model = model_description(weights, origin);
   ExportFolder folder(options.out);
-  const auto vectors = make_test_vectors(file, card, options.vectors, folder);
+  const auto vectors = make_test_vectors(file, card, kVectors, folder);
   const ExportedFile exported =
       write_model(options, weights, model, origin, folder);
   folder.write("preprocessing.json", preprocessing_json(model, exported));
@@ -144,11 +145,6 @@ void add_export(CLI::App& app, Invocation& invocation) {
   command->add_option("--output", options->output, "what the model gives")
       ->check(one_of(kOutputs))
       ->excludes(weights)
-      ->capture_default_str();
-  command
-      ->add_option("--vectors", options->vectors,
-                   "drawings to put in with their probabilities")
-      ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");

@@ -13,7 +13,6 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/train/heat_map_pass.hpp"
@@ -63,28 +62,17 @@ void add_heat_map_kind(CLI::App& command, HeatMapKind& kind) {
                   "scale)")
       ->transform(CLI::CheckedTransformer(names).description(
           "{layer-cam,cam,grad-cam}"));
-  command
-      .add_option("--heatmap-shifts", kind.shifts,
-                  "with cam and grad-cam, 1, 2 or 4: so many times finer a "
-                  "map, from so many times so many shifted passes")
-      ->capture_default_str()
-      ->check(CLI::IsMember({1, 2, 4}));
 }
 
-void require_heat_maps(const CLI::App& command, const HeatMapKind& kind,
-                       const std::vector<std::string>& wanted_by) {
+void require_heat_maps(const CLI::App& command, const std::string& wanted_by) {
   const auto given = [&](const std::string& name) {
     const CLI::Option* option = command.get_option_no_throw(name);
     return option != nullptr && option->count() > 0;
   };
-  if (kind.method == HeatMapMethod::kLayerCam && given("--heatmap-shifts"))
-    throw CLI::ValidationError("--heatmap-shifts",
-                               "needs --heatmap-method cam or grad-cam");
-  if (std::ranges::any_of(wanted_by, given)) return;
+  if (given(wanted_by)) return;
   for (const char* name :
-       {"--heatmap-findings", "--heatmap-threshold", "--heatmap-method",
-        "--heatmap-shifts", "--heatmap-size"})
-    if (given(name)) throw CLI::RequiresError(name, wanted_by.front());
+       {"--heatmap-findings", "--heatmap-method", "--heatmap-size"})
+    if (given(name)) throw CLI::RequiresError(name, wanted_by);
 }
 
 void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
@@ -92,21 +80,11 @@ void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
       .add_option("--heatmaps", options.folder,
                   "write pictures of where scores come from to this folder")
       ->check(in_file_system());
-  auto* findings =
-      add_repeated_option(command, "--heatmap-findings", options.findings,
-                          "heat maps of these findings, for every image")
-          ->delimiter(',');
-  command
-      .add_option("--heatmap-threshold", options.threshold,
-                  "heat maps of findings with at least this probability "
-                  "(default: those that the model's own thresholds call "
-                  "positive; without any, 0.5)")
-      ->check(CLI::Range(0.0, 1.0))
-      ->check([](const std::string& text) -> std::string {
-        // A range lets nan pass.
-        return lowered(text).find("nan") == std::string::npos ? "" : "a number";
-      })
-      ->excludes(findings);
+  add_repeated_option(command, "--heatmap-findings", options.findings,
+                      "heat maps of these findings, for every image (default: "
+                      "of those that the model's own thresholds call positive; "
+                      "without any, at 0.5)")
+      ->delimiter(',');
   add_heat_map_kind(command, options.kind);
   command
       .add_option("--heatmap-size", options.most_pixels,
@@ -137,13 +115,9 @@ HeatMapFolder::HeatMapFolder(const HeatMapOptions& options,
     named_.push_back(*find_finding(findings_, finding));
 }
 
-double HeatMapFolder::threshold(size_t finding) const {
-  return options_.threshold.value_or(thresholds_[finding]);
-}
-
 bool HeatMapFolder::is_wanted(size_t finding, double probability) const {
   if (!named_.empty()) return std::ranges::count(named_, finding) > 0;
-  return probability >= threshold(finding);
+  return probability >= thresholds_[finding];
 }
 
 HeatMapFiles HeatMapFolder::choose(size_t row, const std::string& image,
@@ -201,7 +175,8 @@ bool HeatMapFolder::write(const RunContext& run,
     for (const auto& picture : rows_.at(image.row).pictures) {
       const size_t k = picture.finding;
       write_overlay(
-          folder / picture.file, image, {k, threshold(k), options_.kind.method},
+          folder / picture.file, image,
+          {k, thresholds_[k], options_.kind.method},
           {.caption = findings_[k] + "  " + fixed(picture.probability, 2),
            .most_width = width_within(options_.most_pixels, image.picture)});
     }

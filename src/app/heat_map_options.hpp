@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,16 +17,13 @@ namespace chexnet {
 struct HeatMapOptions {
   std::string folder;                 // empty: none are wanted
   std::vector<std::string> findings;  // of every image; empty: by threshold
-  std::optional<double> threshold;    // least probability; else the model's own
   HeatMapKind kind{.shifts = 2};
   int most_pixels = 1024;  // of the longer side; 0: as the picture is
 };
-// --heatmap-method and --heatmap-shifts.
+// --heatmap-method.
 void add_heat_map_kind(CLI::App& command, HeatMapKind& kind);
-// Refuses an option of heat maps without one of those that want some, and one
-// that the method has no use for.
-void require_heat_maps(const CLI::App& command, const HeatMapKind& kind,
-                       const std::vector<std::string>& wanted_by);
+// Refuses an option of heat maps without the one that wants some.
+void require_heat_maps(const CLI::App& command, const std::string& wanted_by);
 void add_heat_map_options(CLI::App& command, HeatMapOptions& options);
 
 // Before the work: ConfigError for a finding that the network does not know.
@@ -43,7 +39,7 @@ using HeatMapFiles = std::vector<std::pair<std::string, std::string>>;
 class HeatMapFolder {
  public:
   // `findings` [K]: the network's. `thresholds` [K] say what is wanted where
-  // neither findings nor a threshold were named.
+  // no findings were named.
   HeatMapFolder(const HeatMapOptions& options,
                 std::vector<std::string> findings,
                 std::vector<double> thresholds);
@@ -67,7 +63,6 @@ class HeatMapFolder {
     std::string image;
     std::vector<Picture> pictures;
   };
-  double threshold(size_t finding) const;
   bool is_wanted(size_t finding, double probability) const;
   void write_list() const;
 

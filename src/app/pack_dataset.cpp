@@ -31,7 +31,6 @@ struct PackDatasetOptions {
   std::vector<std::string> files, set;
   std::string out, format = "pixels", split = "all", prefix;
   size_t per_shard = 256;
-  uint64_t shuffle_seed = 1;
   int ranks = 1, threads = 0;
   bool json = false;
 };
@@ -79,7 +78,6 @@ PackJob job_of(const PackDatasetOptions& options, const Config& config,
   job.preprocessing = training_preprocessing(config.data);
   job.damage = DamagePolicy::of(config.data);
   job.per_shard = options.per_shard;
-  job.shuffle_seed = options.shuffle_seed;
   job.prefix = shard_prefix(options);
   // On an object store most of a thread's time is waiting.
   job.threads = options.threads > 0
@@ -182,9 +180,6 @@ void add_pack(CLI::App& app, Invocation& invocation) {
       ->add_option("--per-shard", options->per_shard,
                    "tfrecord: images per shard")
       ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  add_seed_option(*command, "--shuffle-seed", options->shuffle_seed,
-                  "tfrecord: seed of the records' order; 0 = table order")
       ->capture_default_str();
   add_set_option(*command, options->set, "the files");
   add_ranks_option(*command, options->ranks);

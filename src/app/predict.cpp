@@ -18,7 +18,6 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/core/text_parts.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "chexnet/train/device.hpp"
@@ -89,18 +88,6 @@ void keep_images(const PredictOptions& options, const InputSet& set) {
   refuse_to_replace(options.out, names);
 }
 
-// Secondary captures need heat maps too: where none are wanted as pictures,
-// they lie beside the converted DICOM files and go with them. "" without any.
-std::string folder_for_captures(const InputSet& set, Communicator& comm) {
-  std::string folder;
-  if (set.converted) {
-    const auto place = set.converted->path() / "heat-maps";
-    std::filesystem::create_directories(place);
-    folder = place.string();
-  }
-  return gather_text(comm, folder).front();
-}
-
 // Those that are scored, row by row; rank 0.
 std::vector<const InputImage*> scored_images(const InputSet& set) {
   std::vector<const InputImage*> images;
@@ -120,18 +107,15 @@ class Outputs {
       : options_(options),
         set_(set),
         texts_(std::move(texts)),
-        pictures_(options.heat_maps),
         asked_(scored_images(set)) {
     const bool first = comm.rank() == 0;
     if (first) folders_.emplace(options.folders());
     if (first) rows_.emplace(set, texts_, RowPlaces{options.out, options.json});
-    if (pictures_.folder.empty() && !options.dicom.captures.empty())
-      pictures_.folder = folder_for_captures(set, comm);
-    if (!pictures_.folder.empty())
-      heat_maps_.emplace(pictures_, findings,
+    if (!options_.heat_maps.folder.empty())
+      heat_maps_.emplace(options_.heat_maps, findings,
                          thresholds_of(texts_, findings.size()));
-    if (first && options.dicom.wanted())
-      results_.emplace(options.dicom, texts_, pictures_.folder);
+    if (first && !options.dicom.empty())
+      results_.emplace(options.dicom, texts_, options_.heat_maps.folder);
   }
 
   void take(const ImageLogits& image) {
@@ -144,15 +128,15 @@ class Outputs {
       const std::string& name = set_.dataset.manifest.images[row];
       score.heat_maps = heat_maps_->choose(row, name, score.probabilities);
     }
-    if (results_) results_->take(*asked_[image.index], score);
+    if (results_)
+      results_->take(set_.split.rows[image.index], *asked_[image.index], score);
     if (rows_) rows_->take(std::move(score));
   }
 
   // Collective. False where any rank was asked to stop.
   bool draw(const RunContext& run) {
     if (heat_maps_ && !heat_maps_->write(run, stop_requested)) return false;
-    if (rows_ && !options_.heat_maps.folder.empty())
-      log_info(heat_maps_->text());
+    if (rows_ && heat_maps_) log_info(heat_maps_->text());
     return true;
   }
 
@@ -168,7 +152,6 @@ class Outputs {
   const PredictOptions& options_;
   const InputSet& set_;
   ImageScoreRows texts_;
-  HeatMapOptions pictures_;
   std::vector<const InputImage*> asked_;
   std::optional<HeldFolders> folders_;
   std::optional<RowWriter> rows_;
@@ -220,7 +203,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   check_same_config(comm, config);
   const Device device = choose_device(config.launch, comm);
   const InputSet set = load_inputs(
-      config, options.named(), card.findings,
+      config, options.inputs, card.findings,
       options.any_dicom ? TakenDicom::kAny : TakenDicom::kChestXrays, comm);
   check_eval_batch(config, set.split, comm, device.where.is_cpu());
   Network network(network_spec(config.model.arch),
@@ -239,7 +222,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
                              widest_name(set.images));
   Outputs outputs(options, texts, set, card.findings, comm);
   ReportedModel model{choice_name(config.model.arch), ""};
-  if (options.dicom.wanted() && comm.rank() == 0)
+  if (!options.dicom.empty() && comm.rank() == 0)
     model.sha256 = sha256_file(file);
   files.reset();
   const RunContext run{config, comm, device, set.dataset, network, weights};
@@ -254,10 +237,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<PredictOptions>();
   add_predict_options(*command, *options);
   command->callback([&invocation, options, command] {
-    require_heat_maps(*command, options->heat_maps.kind,
-                      {"--heatmaps", "--dicom-sc"});
-    if (options->inputs.empty() && options->lists.empty())
-      throw CLI::RequiredError("an input or --list");
+    require_heat_maps(*command, "--heatmaps");
     invocation.run = [&invocation, options] {
       ObjectFiles objects(options->set);
       PredictOptions local = *options;

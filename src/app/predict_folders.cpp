@@ -15,8 +15,7 @@ using NamedFolder = std::pair<const char*, std::string>;
 
 std::vector<NamedFolder> wanted(const PredictFolders& folders) {
   std::vector<NamedFolder> all = {{"heat maps", folders.heat_maps},
-                                  {"dicom", folders.reports},
-                                  {"dicom", folders.captures}};
+                                  {"dicom", folders.dicom}};
   std::set<fs::path> seen;
   std::erase_if(all, [&](const NamedFolder& folder) {
     return folder.second.empty() ||

@@ -1,5 +1,5 @@
-// The folders that predict fills (heat maps, DICOM reports and captures), each
-// held once, whatever number of options name it.
+// The folders that predict fills (heat maps, DICOM results), each held once,
+// also where both options name it.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace chexnet {
 bool is_result_of_predict(std::string_view name);
 
 struct PredictFolders {
-  std::string heat_maps, reports, captures;  // empty: none is wanted
+  std::string heat_maps, dicom;  // empty: none is wanted
 };
 
 // Before the work; changes nothing. Errors as ResultFolder::check().

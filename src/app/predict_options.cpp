@@ -32,27 +32,21 @@ void refuse_another_model(const Config& own, const Config& asked) {
 
 }  // namespace
 
-std::vector<std::string> PredictOptions::named() const {
-  std::vector<std::string> all = inputs;
-  for (const auto& list : lists) all.push_back(list == "-" ? "-" : "@" + list);
-  return all;
-}
-
 bool PredictOptions::reads_stdin() const {
-  return std::ranges::any_of(named(), [](const std::string& place) {
+  return std::ranges::any_of(inputs, [](const std::string& place) {
     return place == "-" || place == "@/dev/stdin" || place == "@/dev/fd/0";
   });
 }
 
 std::string PredictOptions::own_descriptor() const {
-  for (const auto& place : named())
+  for (const auto& place : inputs)
     if (place.starts_with("@/dev/fd/") && place != "@/dev/fd/0")
       return place.substr(1);
   return "";
 }
 
 PredictFolders PredictOptions::folders() const {
-  return {heat_maps.folder, dicom.reports, dicom.captures};
+  return {heat_maps.folder, dicom};
 }
 
 Config predict_config(const std::filesystem::path& file, const ModelCard& card,
@@ -81,27 +75,25 @@ std::optional<Decisions> decisions_of(const ModelCard& card,
 void check_output_places(const PredictOptions& options,
                          const std::filesystem::path& model,
                          const ModelCard& card) {
-  Strings inputs = options.lists;
+  Strings inputs;
   for (const auto& input : options.inputs)
     inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
   inputs.push_back(model.string());
-  inputs.insert(inputs.end(), {options.heat_maps.folder, options.dicom.reports,
-                               options.dicom.captures});
+  inputs.insert(inputs.end(), {options.heat_maps.folder, options.dicom});
   refuse_to_replace(options.out, inputs);
   prepare_own_output(options.out, kProbabilitiesHead);
   check_heat_map_options(options.heat_maps, card.findings);
-  check_dicom_result_options(options.dicom);
+  check_dicom_results(options.dicom);
   check_folders(options.folders());
 }
 
 void add_predict_options(CLI::App& command, PredictOptions& options) {
   add_model_option(command, options.model)->required();
-  command.add_option(
-      "input", options.inputs,
-      "images, folders, archives, packs, s3:// places; @FILE: a list, one path "
-      "per line; -: a list on stdin");
-  add_repeated_option(command, "--list", options.lists,
-                      "a list of inputs, as @FILE");
+  command
+      .add_option("input", options.inputs,
+                  "images, folders, archives, packs, s3:// places; @FILE: a "
+                  "list, one path per line; -: a list on stdin")
+      ->required();
   command
       .add_option("--out", options.out,
                   "write image, probabilities, yes or no, and errors to this "

@@ -20,16 +20,14 @@ inline constexpr const char* kProbabilitiesHead = "image,prob:";  // of our CSV
 
 struct PredictOptions {
   std::string model, out;
-  std::vector<std::string> inputs, lists, set;
+  std::string dicom;  // folder of DICOM results; empty: none are wanted
+  std::vector<std::string> inputs, set;
   int ranks = 0;
   bool json = false;
   bool any_dicom = false;  // also what is no chest X-ray
   std::string rule = "youden", calibration = "temperature";
   HeatMapOptions heat_maps;
-  DicomResultOptions dicom;
 
-  // As input_places() takes them.
-  std::vector<std::string> named() const;
   bool reads_stdin() const;
   // The first list that is "<(command)" of a shell; else "".
   std::string own_descriptor() const;

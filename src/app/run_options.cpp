@@ -11,7 +11,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
@@ -159,9 +158,6 @@ void LaunchOptions::add_to(CLI::App& command) {
       ->check(CLI::Range(1, 10000));
   command.add_option("--hostfile", hostfile,
                      "hosts to start ranks on (launch.hostfile)");
-  command.add_option("--mpi-args", mpi_args,
-                     "more arguments for mpirun, as one text; quotes keep a "
-                     "blank in one of them");
   command.add_flag(kDryRunOption, dry_run,
                    "print the command that would start the ranks and stop");
 }
@@ -176,7 +172,6 @@ void LaunchOptions::apply_to(LaunchConfig& config) const {
     config.device = DeviceKind::kCuda;
   }
   if (!hostfile.empty()) config.hostfile = hostfile;
-  std::ranges::copy(words_of(mpi_args), std::back_inserter(config.mpi_args));
 }
 
 void add_device_option(CLI::App& command, std::string& device) {
@@ -187,6 +182,10 @@ void add_device_option(CLI::App& command, std::string& device) {
 
 void LinkOptions::add_to(CLI::App& command) {
   launch.add_to(command);
+  // A key, launch.mpi_args, where there is a config.
+  command.add_option("--mpi-args", mpi_args,
+                     "more arguments for mpirun, as one text; quotes keep a "
+                     "blank in one of them");
   add_device_option(command, device);
   command.add_option("--network", network, "as launch.network")
       ->check([](const std::string& text) {
@@ -201,6 +200,7 @@ LaunchConfig LinkOptions::config() const {
   config.device = find_choice<DeviceKind>(device);
   config.network = *NetworkChoice::parse(network);
   launch.apply_to(config);
+  config.mpi_args = words_of(mpi_args);
   return config;
 }
 

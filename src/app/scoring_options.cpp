@@ -34,24 +34,12 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
         return fits ? std::string() : text + " is not a finite number";
       },
       "FLOAT");
-  auto* choose_on = command
-                        .add_option("--choose-on", options.choose_on,
-                                    "choose thresholds on this CSV of other "
-                                    "images, e.g. RUN/predictions_val.csv; "
-                                    "else they are the model's own")
-                        ->check(in_file_system());
   command
-      .add_option("--sensitivity", options.targets.sensitivity,
-                  "with --choose-on: a threshold of at least this sensitivity "
-                  "(default 0.9)")
-      ->needs(choose_on)
-      ->check(share);
-  command
-      .add_option("--specificity", options.targets.specificity,
-                  "with --choose-on: a threshold of at least this specificity "
-                  "(default 0.9)")
-      ->needs(choose_on)
-      ->check(share);
+      .add_option("--choose-on", options.choose_on,
+                  "choose thresholds on this CSV of other images, e.g. "
+                  "RUN/predictions_val.csv (Youden's, and of eval.sensitivity "
+                  "and eval.specificity); else they are the model's own")
+      ->check(in_file_system());
   command
       .add_option("--threshold", options.threshold,
                   "figures of calling positive what scores at least this")
@@ -65,20 +53,17 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
                   "compare with another network's CSV of the same images")
       ->check(in_file_system());
   add_repeated_option(command, "--by", options.by,
-                      "figures for parts of the images: sex, view, age, or "
-                      "any column of the table");
-  command
-      .add_option("--age-bands", options.age_bands,
-                  "with --by age: years that a band begins with (default "
-                  "18,40,65)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 150));
+                      "figures for parts of the images: sex, view, age (in "
+                      "bands, age:18,40,65), or any column of the table");
+  // For tests, which want to be quick: the report's own are the defaults.
   command
       .add_option("--resamples", options.resamples,
                   "of the bootstrap (default 10000)")
-      ->check(CLI::Range(1, 1000000));
+      ->check(CLI::Range(1, 1000000))
+      ->group("");
   add_seed_option(command, "--seed", options.seed,
-                  "of the bootstrap (default 0)");
+                  "of the bootstrap (default 0)")
+      ->group("");
   command
       .add_option("--figures", options.figures,
                   "write all figures to this CSV, one on a line")
@@ -97,20 +82,44 @@ OtherTables read_other_tables(const ScoringOptions& options,
   return others;
 }
 
+namespace {
+
+// "age:18,40,65" -> 18, 40, 65: years that bands begin with.
+std::vector<int> bands_of(const std::string& by) {
+  const auto refuse = [&by](const std::string& what) {
+    throw ConfigError("[evaluate] --by {}: {}. Hint: age:18,40,65", by, what);
+  };
+  constexpr int kOldest = 150;
+  std::vector<int> bands;
+  for (const auto& text :
+       CLI::detail::split(by.substr(by.find(':') + 1), ',')) {
+    int years = 0;
+    if (!CLI::detail::lexical_cast(text, years) || years < 1 || years > kOldest)
+      refuse("'" + text + "' is no number of years from 1 to 150");
+    bands.push_back(years);
+  }
+  if (std::ranges::adjacent_find(bands, std::ranges::greater_equal()) !=
+      bands.end())
+    refuse("the years do not ascend");
+  return bands;
+}
+
+}  // namespace
+
 Groups read_groups(const ScoringOptions& options, const Manifest* manifest) {
   if (options.by.empty()) return {};
   if (manifest == nullptr)
     throw ConfigError(
         "[evaluate] --by: a table of predictions does not say what its images "
         "are of. Hint: --manifest TABLE");
-  const auto& bands = options.age_bands;
-  if (std::ranges::adjacent_find(bands, std::ranges::greater_equal()) !=
-      bands.end())
-    throw ConfigError(
-        "[evaluate] --age-bands: the years do not ascend. Hint: 18,40,65");
   Groups groups;
-  for (const auto& column : options.by)
-    groups.push_back(group_values(*manifest, column, bands));
+  for (const auto& by : options.by) {
+    const bool has_bands = by.starts_with("age:");
+    const std::string column = has_bands ? "age" : by;
+    groups.push_back(
+        {column, group_values(*manifest, column,
+                              has_bands ? bands_of(by) : kAgeBands)});
+  }
   return groups;
 }
 
@@ -143,14 +152,12 @@ class ShownDraws {
   Progress progress_{true};
 };
 
-std::vector<SubgroupTable> subgroups(const Scored& scored,
-                                     const ScoringOptions& options,
-                                     ShownDraws& draws) {
+std::vector<SubgroupTable> subgroups(const Scored& scored, ShownDraws& draws) {
   std::vector<SubgroupTable> tables;
-  for (size_t c = 0; c < scored.groups.size(); ++c)
-    tables.push_back(subgroup_table(
-        scored.predictions, scored.findings, *scored.manifest, options.by[c],
-        scored.groups[c], draws.of("by " + options.by[c])));
+  for (const auto& [column, values] : scored.groups)
+    tables.push_back(subgroup_table(scored.predictions, scored.findings,
+                                    *scored.manifest, column, values,
+                                    draws.of("by " + column)));
   return tables;
 }
 
@@ -158,18 +165,19 @@ std::vector<SubgroupTable> subgroups(const Scored& scored,
 
 void print_scores(SplitScores result, const Scored& scored,
                   const ScoringOptions& options, int threads) {
-  const auto& [predictions, findings, others, own_rules, manifest, groups] =
-      scored;
+  const auto& [predictions, config, findings, others, own_rules, manifest,
+               groups] = scored;
   std::optional<DecisionRules> chosen;
   if (others.choose_on) {
     refuse_common_images(predictions, *others.choose_on);
-    chosen = choose_rules(*others.choose_on, {}, options.targets);
+    chosen = choose_rules(*others.choose_on, {},
+                          {config.sensitivity, config.specificity});
   }
   const DecisionRules* rules = chosen ? &*chosen : own_rules;
   {
     ShownDraws draws(options, threads);
     result.figures = figures_of(predictions, findings, draws.of("all images"));
-    result.subgroups = subgroups(scored, options, draws);
+    result.subgroups = subgroups(scored, draws);
     if (others.against)
       result.comparison = compare(predictions, *others.against, findings,
                                   draws.of("the difference"));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "chexnet/config/config.hpp"
 #include "chexnet/eval/operating_table.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/report/scores_output.hpp"
@@ -16,11 +17,9 @@ namespace chexnet {
 
 struct ScoringOptions {
   std::string choose_on, against, figures;  // paths, or empty
-  OperatingTargets targets;
-  std::optional<double> threshold;  // the user's, of all findings
+  std::optional<double> threshold;          // the user's, of all findings
   std::optional<double> prevalence;
-  std::vector<std::string> by;             // columns that make subgroups
-  std::vector<int> age_bands = kAgeBands;  // years that a band begins with
+  std::vector<std::string> by;  // columns that make subgroups; "age:18,65"
   size_t resamples = 10000;
   uint64_t seed = 0;
   bool json = false;
@@ -37,14 +36,19 @@ struct OtherTables {
 OtherTables read_other_tables(const ScoringOptions& options,
                               const Manifest* manifest);
 
-// Which group each row of the table is in, for each column of --by.
-using Groups = std::vector<std::vector<std::string>>;
+// Which group each row of the table is in, by a column of --by.
+struct Grouping {
+  std::string column;
+  std::vector<std::string> values;
+};
+using Groups = std::vector<Grouping>;
 // Before the work, as it may be refused. ConfigError without a table.
 Groups read_groups(const ScoringOptions& options, const Manifest* manifest);
 
 // What figures are of.
 struct Scored {
   const Predictions& predictions;
+  const EvalConfig& config;
   const std::vector<std::string>& findings;
   const OtherTables& others;
   const DecisionRules* rules;  // the model's own; null: none, or not to be used

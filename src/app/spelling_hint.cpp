@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <string_view>
-#include <utility>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -34,27 +33,64 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// Options that are gone, and what is written instead: an option, and perhaps
-// more.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8>
-    kRemoved = {{
-        {"--slurm", "--scheduler slurm"},
-        {"--pbs", "--scheduler pbs"},
-        {"--local", "--scheduler local"},
-        {"--lsf", "--scheduler slurm or pbs; scripts/examples/lsf.sh"},
-        {"--flux", "--scheduler slurm or pbs; scripts/examples/flux.sh"},
-        {"--kubernetes",
-         "--scheduler slurm or pbs; scripts/examples/kubernetes_job.yaml"},
-        {"--ppn", "--ranks-per-node"},
-        {"--gpus", "--gpus-per-node"},
-    }};
+// A word of an earlier version, the commands that knew it, and what is written
+// now.
+struct RemovedWord {
+  std::string_view word, commands, now;
+};
+constexpr std::string_view kProgram = "chexnet-train";  // no command yet
 
-// Empty for what was no option of `command`.
-std::string written_for(const std::string& removed, const CLI::App& command) {
-  for (const auto& [name, instead] : kRemoved) {
-    const std::string option(instead.substr(0, instead.find(' ')));
-    if (name == removed && command.get_option_no_throw(option) != nullptr)
-      return std::string(instead);
+constexpr auto kRemoved = std::to_array<RemovedWord>({
+    {"--slurm", "submit", "--scheduler slurm"},
+    {"--pbs", "submit", "--scheduler pbs"},
+    {"--local", "submit", "--scheduler local"},
+    {"--lsf", "submit", "--scheduler slurm or pbs; scripts/examples/lsf.sh"},
+    {"--flux", "submit", "--scheduler slurm or pbs; scripts/examples/flux.sh"},
+    {"--kubernetes", "submit",
+     "--scheduler slurm or pbs; scripts/examples/kubernetes_job.yaml"},
+    {"--ppn", "submit train doctor allreduce", "--ranks-per-node"},
+    {"--gpus", "submit", "--gpus-per-node"},
+    {"--mpi-args", "train", "--set 'launch.mpi_args=[--mca, btl, tcp]'"},
+    {"--format", "evaluate", "--set data.manifest.format=csv"},
+    {"--sensitivity", "evaluate", "--set eval.sensitivity=0.9"},
+    {"--specificity", "evaluate", "--set eval.specificity=0.9"},
+    {"--age-bands", "evaluate", "--by age:18,40,65"},
+    {"--heatmap-shifts", "evaluate predict", "always 2"},
+    {"--heatmap-threshold", "predict",
+     "the model's own thresholds, or --heatmap-findings"},
+    {"--list", "predict", "@FILE"},
+    {"--dicom-sr", "predict", "--dicom DIR"},
+    {"--dicom-sc", "predict", "--dicom DIR with --heatmaps DIR"},
+    {"--vectors", "export", "always 8"},
+    {"--shuffle-seed", "pack", "always 1"},
+    {"--engine", "step infer", "--set train.engine=aten"},
+    {"--convolutions", "step infer", "--set train.engine=direct"},
+    {"--deterministic", "step infer", "--set train.deterministic=true"},
+    {"--threads", "step infer", "--set launch.threads=2"},
+    {"--gradient-compression", "step",
+     "--set launch.gradient_compression=bf16"},
+    {"--bucket-mb", "step", "--set launch.bucket_mb=4"},
+    {"--bucket-mb", "scaling", "always 4"},
+    {"--bench", "scaling", "--rate FILE"},
+    {"--images-per-s", "scaling", "--rate NUMBER"},
+    {"--gpu", "scaling", "--rate GPU"},
+    {"--kind", "loader", "always antialias"},
+    {"--plain", "loader", "always with random crop and flip"},
+    {"--readers", "loader", "always as data.readers: auto"},
+    {"--step-ms", "pipelines", "loading alone"},
+    {"patients", kProgram, "inspect RUN --patient ID"},
+    {"diagnose", kProgram, "status RUN, or bench run CONFIG"},
+    {"plan", kProgram, "bench scaling CLUSTER"},
+    {"generate", kProgram, "config --completion"},
+});
+
+// Empty for what `command` never knew.
+std::string written_for(const std::string& word, const CLI::App& command) {
+  const std::string name = " " + command.get_name() + " ";
+  for (const auto& removed : kRemoved) {
+    const std::string commands = " " + std::string(removed.commands) + " ";
+    if (removed.word == word && commands.find(name) != std::string::npos)
+      return std::string(removed.now);
   }
   return "";
 }

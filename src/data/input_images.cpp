@@ -199,7 +199,7 @@ void refuse_none(const InputImages& input,
   if (input.images.empty())
     throw AbsentError(
         "[predict] {}{}: no image is there{}. Hint: name PNG or JPEG files, "
-        "folders, archives or packs of them; @FILE or --list FILE for a list",
+        "folders, archives or packs of them; @FILE for a list",
         first, more, others);
   if (input.absent == input.images.size())
     throw AbsentError(

@@ -199,7 +199,7 @@ for file in "$scratch/pipe" /dev/zero; do
 done
 
 # An option without a value would count as none, or take the next word for one.
-for option in --out --resume --timeline --hostfile --mpi-args --set; do
+for option in --out --resume --timeline --hostfile --set; do
   refused 2 "$option: is empty. Hint: give a value, or leave the option out" train "$small" $option ''
   refused 2 "$option: is empty. Hint: give a value, or leave the option out" train "$small" $option= --print-config
 done
@@ -208,8 +208,8 @@ refused 2 "--out: is empty" predict "$scratch/run" "$phantom/images" --out ''
 refused 2 "--out: is empty" report "$scratch/run" --out ''
 refused 2 "--ranks: is empty" bench allreduce --ranks= 2
 refused 2 "an argument: is empty" evaluate ''
-refused 2 "a quote is not closed" train "$small" --out "$scratch/quote" --mpi-args "'"
-check "an argument of mpirun may end with =" eval '"$program" train "$small" --ranks 2 --dry-run --mpi-args "--mca a=" 2>/dev/null | grep -q -- "--mca a= "'
+refused 2 "a quote is not closed" doctor --mpi-args "'"
+check "an argument of mpirun may end with =" eval '"$program" bench allreduce --ranks 2 --dry-run --mpi-args "--mca a=" 2>/dev/null | grep -q -- "--mca a= "'
 for seed in -1 18446744073709551616 99999999999999999999999; do
   refused 2 "$seed is no whole number from 0 to 2^64 - 1" evaluate --predictions "$scratch/p.csv" --seed $seed
 done

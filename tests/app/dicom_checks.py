@@ -269,7 +269,9 @@ def scored():
 
 
 def belong_to_their_source():
-    reports, captures = ([read(f) for f in sorted(glob.glob(folder))] for folder in ('sr/*', 'sc/*'))
+    files = {f: read(f) for f in sorted(glob.glob('out/*'))}
+    captures = [e for f, e in files.items() if f.endswith(('_Mass.dcm', '_Effusion.dcm'))]
+    reports = [e for f, e in files.items() if not f.endswith(('_Mass.dcm', '_Effusion.dcm'))]
     text = lambda e, *tag: e[tag].rstrip(b' \0')
     for file in reports + captures:
         assert text(file, 0x10, 0x10) == 'Müller^Zoë'.encode() and text(file, 0x10, 0x20) == b'id 7'

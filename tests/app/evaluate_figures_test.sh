@@ -8,7 +8,7 @@ val=$scratch/run/predictions_val.csv
 check "a run with weights" "$program" train "$small" --out "$scratch/weighted" --set train.max_steps=2 --set eval.splits=[test] --set train.class_weights=pos_weight --set data.allow_patient_leak=true 2>"$scratch/log"
 check "its final loss is as unweighted as evaluate's" python3 "$checks" unweighted_loss "$scratch/weighted/results.json" <("$program" evaluate "$scratch/weighted" --json 2>/dev/null)
 evaluate() { "$forked" evaluate "$scratch/run" "$@" 2>"$scratch/err"; }
-evaluate --choose-on "$val" --sensitivity 0.8 --threshold 0.4 --prevalence 0.01 --figures "$scratch/f.csv" --json >"$scratch/e.json"
+evaluate --choose-on "$val" --set eval.sensitivity=0.8 --threshold 0.4 --prevalence 0.01 --figures "$scratch/f.csv" --json >"$scratch/e.json"
 check "figures, intervals and points agree with each other" python3 "$checks" figures "$scratch/e.json" "$scratch/f.csv" "$val" "$scratch/run/predictions_test.csv"
 evaluate --choose-on "$val" --prevalence 0.01 >"$scratch/text"
 check "the text has intervals" grep -q "95 % by patient" "$scratch/text"
@@ -24,14 +24,13 @@ check "of a run too, as text" bash -c "'$program' evaluate '$scratch/run' --agai
 refused 3 "no image is in both tables" evaluate "$scratch/run" --against "$val"
 refused 3 "of the scored images are also in the table that thresholds are chosen on" evaluate --predictions "$val" --choose-on "$val"
 refused 4 "/nowhere/f.csv" evaluate "$scratch/run" --figures /nowhere/f.csv
-refused 2 "--choose-on" evaluate "$scratch/run" --sensitivity 0.8
 refused 2 "--prevalence" evaluate "$scratch/run" --prevalence 2
 refused 2 "--threshold" evaluate --predictions "$val" --threshold nan
 refused 2 "--prevalence" evaluate --predictions "$val" --prevalence nan
 
 # Parts of the images, and the bootstrap's own options.
 few=(--resamples 300 --seed 4)
-evaluate "${few[@]}" --by sex --by age --by "follow-up #" --age-bands 30,60 --figures "$scratch/by.csv" --json >"$scratch/by.json"
+evaluate "${few[@]}" --by sex --by age:30,60 --by "follow-up #" --figures "$scratch/by.csv" --json >"$scratch/by.json"
 check "subgroups are those of the table" python3 "$checks" subgroups "$scratch" "$phantom/Data_Entry_2017.csv"
 evaluate "${few[@]}" --by sex --ranks 2 --set data.workers=3 --json >"$scratch/by2.json"
 evaluate "${few[@]}" --by sex --json >"$scratch/by1.json"
@@ -47,7 +46,8 @@ warns() { "$program" evaluate --predictions "$1" --manifest "$phantom/Data_Entry
 check "labels that are not the manifest's are counted in a warning" [ "$(warns "$scratch/rotated.csv")" = 1 ]
 check "those that are, not" [ "$(warns "$test")" = 0 ]
 refused 2 "Hint: --manifest TABLE" evaluate --predictions "$test" --by sex
-refused 2 "the years do not ascend" evaluate "$scratch/run" --by age --age-bands 60,30
+refused 2 "--by age:60,30: the years do not ascend" evaluate "$scratch/run" --by age:60,30
+refused 2 "--by age:old: 'old' is no number of years" evaluate "$scratch/run" --by age:old
 refused 2 "--resamples" evaluate "$scratch/run" --resamples 0
 
 # A table without patients: its order says nothing. Names of findings are fields of a CSV.

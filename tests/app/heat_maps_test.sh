@@ -28,11 +28,10 @@ check "are no wider" [ "$(sides sized)" = 50 ]
 check "class activation maps" predict set --heatmaps cam --heatmap-findings Mass --heatmap-method cam --out p3.csv
 check "the probabilities are the same" cmp p.csv p3.csv
 check "one picture for each image" eval '[ $(ls cam/*_Mass.png | wc -l) = 4 ]'
-check "by threshold" predict set --heatmaps above --heatmap-threshold 0.45 --out p.csv
-check "exactly the findings of at least the threshold" python3 "$checks" maps_by_threshold
+check "by threshold" predict set --heatmaps above --out p.csv
+check "without thresholds of the model exactly the findings of at least 0.5" python3 "$checks" maps_by_threshold
 refused 4 "is not an empty folder" predict "$run" set --heatmaps maps
-refused 2 "needs --heatmap-method cam" predict "$run" set --heatmaps new --heatmap-findings Mass --heatmap-shifts 4
-refused 2 "a number" predict "$run" set --heatmaps new --heatmap-threshold nan
+refused 2 "--heatmap-findings requires --heatmaps" predict "$run" set --heatmap-findings Mass
 # Of two that begin at once one has the folder; what was ended leaves its mark.
 "$program" predict "$run" set --heatmaps both --heatmap-findings Mass >one.txt 2>one.log & other=$!
 rc=0 rc2=0; "$program" predict "$run" set --heatmaps both --heatmap-findings Mass,edema >two.txt 2>two.log || rc=$?

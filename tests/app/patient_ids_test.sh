@@ -25,12 +25,12 @@ trained=$(awk -F, 'NR > 1 { print $2; exit }' table.csv)
 "$program" patients run "$trained" nobody >said
 check "patients: one is in the run, one is not" grep -q "^nobody: not in this run" said
 check "and with how many images" grep -qE "^$trained: (train|val|test) \([0-9]+ images?\)" said
-"$program" evaluate run --manifest table.csv --images "$phantom/images" --format csv >/dev/null 2>log
+"$program" evaluate run --manifest table.csv --images "$phantom/images" --set data.manifest.format=csv >/dev/null 2>log
 check "scoring the training's patients is found by their pseudonyms" grep -q "are of patients that the model was trained on" log
 
 cp -r run cut; sed 2d run/split.csv >cut/split.csv
-refused 3 "is not the table that the run wrote" patients cut "$trained"
-refused 3 "is not the table that the run wrote" evaluate cut --manifest table.csv --images "$phantom/images" --format csv
+refused 3 "is not the table that the run wrote" inspect cut --patient "$trained"
+refused 3 "is not the table that the run wrote" evaluate cut --manifest table.csv --images "$phantom/images" --set data.manifest.format=csv
 check "sha256sum agrees with the run's own" sh -c 'cd run && sha256sum -c --quiet split.csv.sha256'
 awk -F, 'NR > 1 { print $2; exit }' run/split.csv >withdrawn.txt
 refused 3 "is a pseudonym, as split.csv may have it" train site.yaml --out no --set data.exclude=withdrawn.txt
@@ -42,7 +42,7 @@ rm -f "$key"
 check "without the key: exit 2" [ $? = 2 ]
 check "the reason and what to do" grep -q "their key is not at hand" log
 check "no new key was made" [ ! -e "$key" ]
-"$program" evaluate run --manifest table.csv --images "$phantom/images" --format csv >/dev/null 2>log
+"$program" evaluate run --manifest table.csv --images "$phantom/images" --set data.manifest.format=csv >/dev/null 2>log
 check "scoring says that patients were not compared" grep -q "only images, not patients, were looked for" log
 check "--key names it" sh -c "'$program' patients run $trained --key elsewhere | grep -q '^$trained: '"
 check "plain ids on request" "$program" train site.yaml --out plain --set privacy.ids=plain 2>log

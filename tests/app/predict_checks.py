@@ -142,7 +142,7 @@ def maps():
 
 def maps_by_threshold():
     above = {(r['image'], c[5:]) for r in csv.DictReader(open('p.csv')) for c, v in r.items()
-             if c.startswith('prob:') and v and float(v) >= 0.45}
+             if c.startswith('prob:') and v and float(v) >= 0.5}
     assert {(r['image'], r['finding']) for r in csv.DictReader(open('above/heatmaps.csv'))} == above
 
 

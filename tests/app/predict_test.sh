@@ -32,12 +32,11 @@ same "the probabilities that evaluate writes, bit for bit" folder.csv
 mapfile -t files <list.txt
 check "files" predict "${files[@]}" --out files.csv
 check "a list" predict @list.txt --out list.csv
-check "a list by --list" predict --list list.txt --out listed.csv
 check "a list on stdin" predict - --out stdin.csv <list.txt
 tr '\n' '\0' <list.txt | predict - --out nul.csv
 predict - --ranks 2 --out ranks.csv <list.txt
-for way in files list listed stdin nul ranks; do check "$way: the same bytes" cmp folder.csv $way.csv; done
-printf '\xef\xbb\xbf' | cat - list.txt | predict --list /dev/stdin --ranks 2 --out bom.csv
+for way in files list stdin nul ranks; do check "$way: the same bytes" cmp folder.csv $way.csv; done
+printf '\xef\xbb\xbf' | cat - list.txt | predict @/dev/stdin --ranks 2 --out bom.csv
 check "a list that begins with a byte order mark" cmp folder.csv bom.csv
 tac list.txt | predict - --out back.csv
 check "rows stand in the order of naming" [ "$(tail -n +2 back.csv | tac)" = "$(tail -n +2 folder.csv)" ]
@@ -129,7 +128,7 @@ for set in data.resize=40 data.crop=30 data.eval_resize=64 data.resize_kind=area
 done
 check "what says the same is taken" predict set --set data.crop=32 --out again.csv
 check "and changes nothing" cmp folder.csv again.csv
-refused 2 "an input or --list" predict "$run"
+refused 2 "input is required" predict "$run"
 refused 4 "no checkpoint here" predict "$scratch/set" set
 refused 4 "nowhere/x.csv" predict "$run" set --out nowhere/x.csv
 
@@ -149,7 +148,7 @@ predict set --set eval.batch=2 --json >rows.jsonl
 check "rows are in order" look 'assert [row.get("image") for row in a][:-1] == [line.strip() for line in open("list.txt")]' rows.jsonl
 cp list.txt list.kept; cp "${files[0]}" image.kept
 refused 2 "is read by this command and would be replaced" predict "$run" @list.txt --out list.txt
-refused 2 "is read by this command and would be replaced" predict "$run" --list list.txt --out ./list.txt
+refused 2 "is read by this command and would be replaced" predict "$run" @list.txt --out ./list.txt
 refused 2 "is read by this command and would be replaced" predict "$run" all.tar --out all.tar
 refused 2 "or written twice" predict "$run" all.tar --out both --heatmaps ./both
 check "and neither was made" test ! -e both

@@ -40,7 +40,7 @@ check "and is aligned by name: no finding twice" grep -Eq "findings +14$" "$scra
 check "all three splits are drawn" [ "$(cut -d, -f3 "$scratch/two/split.csv" | sort | uniq -c | awk '{print $2}' | xargs)" = "split test train val" ]
 check "no patient is in two" [ "$(tail -n +2 "$scratch/two/split.csv" | cut -d, -f2,3 | sort -u | cut -d, -f1 | uniq -d | wc -l)" = 0 ]
 check "a resume reads the lists of its config back" "$program" train "$two" --out "$scratch/two" --resume yes --set train.max_steps=3 2>"$scratch/log"
-check "its model scores another table of these names" grep -q '"Nodule":' <<<"$("$program" evaluate "$scratch/two" --manifest "$scratch/b.csv" --images "$phantom/images" --format csv --json 2>"$scratch/log")"
+check "its model scores another table of these names" grep -q '"Nodule":' <<<"$("$program" evaluate "$scratch/two" --manifest "$scratch/b.csv" --images "$phantom/images" --set data.manifest.format=csv --json 2>"$scratch/log")"
 
 # A resume under another choice of rows, names or folds.
 again=(train "$two" --out "$scratch/two" --resume yes --set train.max_steps=4)

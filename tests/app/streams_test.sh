@@ -10,11 +10,11 @@ code() { "$@"; echo $?; }
 both() { "$program" predict run "$@" --ranks 2 2>log; }
 
 both - --out piped.csv <list.txt >/dev/null
-"$program" predict run --list list.txt --out named.csv 2>/dev/null >&2
+"$program" predict run @list.txt --out named.csv 2>/dev/null >&2
 check "rank 0 has the list that is piped in" cmp piped.csv named.csv
 both - --json <list.txt >lines.json
 check "six images and the whole of it" [ "$(wc -l <lines.json)" = 7 ]
-refused 2 " cannot be read by ranks that this program starts" predict run --list <(cat list.txt) --ranks 2
+refused 2 " cannot be read by ranks that this program starts" predict run @<(cat list.txt) --ranks 2
 echo one >loop.txt
 while read -r _; do "$program" evaluate run --ranks 2 >/dev/null 2>&1; echo two; done < <(cat loop.txt loop.txt) >turns.txt
 check "others leave a loop's stdin alone" [ "$(wc -l <turns.txt)" = 2 ]

@@ -27,7 +27,7 @@ awk -F, 'NR > 1 {print $1 "," $4 "," ($2 ~ /Effusion/) "," (NR % 5 ? ($2 ~ /Infi
 columns="image,patient,Pleural Effusion,infiltration,Lung Lesion"
 { echo "$columns"; head -n 12 "$scratch/rows"; } >"$scratch/a.csv"
 { echo "$columns"; tail -n +13 "$scratch/rows"; } >"$scratch/b.csv"
-both=(--manifest "$scratch/a.csv" --manifest "$scratch/b.csv" --images "$scratch/other" --format csv --set data.manifest.columns.patient=patient)
+both=(--manifest "$scratch/a.csv" --manifest "$scratch/b.csv" --images "$scratch/other" --set data.manifest.format=csv --set data.manifest.columns.patient=patient)
 first=$(evaluate "$scratch/run" "${both[@]}" --out "$scratch/p.csv")
 check "two tables are one test set" grep -q "\"images\":$(wc -l <"$scratch/rows"),.*\"name\":\"a.csv, b.csv\"" <<<"$first"
 check "findings that both know are scored" grep -q '"auroc":{"Effusion":[0-9.e-]*,"Infiltration":[0-9.e-]*}' <<<"$first"
@@ -46,7 +46,7 @@ refused 2 "eval.findings: no finding 'Efusion'" evaluate "$scratch/run" --set ev
 check "eval.findings meet by name" grep -q '"auroc":{"Effusion":[^,]*},' <<<"$(evaluate "$scratch/run" --set "eval.findings=[pleural effusion]")"
 check "eval.findings chooses" grep -q '"auroc":{"Effusion":[^,]*},' <<<"$(evaluate "$scratch/run" --set eval.findings=[Effusion])"
 printf 'image,patient,Fracture\nx.png,1,0\n' >"$scratch/none.csv"
-refused 3 "has no finding that is scored" evaluate "$scratch/run" --manifest "$scratch/none.csv" --images "$scratch/other" --format csv
+refused 3 "has no finding that is scored" evaluate "$scratch/run" --manifest "$scratch/none.csv" --images "$scratch/other" --set data.manifest.format=csv
 
 named=(--set "data.manifest.columns.findings=[Pleural Effusion, Fracture]")
 check "a column that the config names may be absent" grep -q '"auroc":{"Effusion":[0-9.e-]*}' <<<"$(evaluate "$scratch/run" "${both[@]}" "${named[@]}")"
@@ -100,10 +100,10 @@ refused 2 "train.warmup_epochs: not less than train.epochs" train "$small" --out
 printf 'train: {lr: 1}\n---\ntrain: {lr: 2}\n' >"$scratch/second.yaml"
 refused 2 "second.yaml:2: a second document" train "$scratch/second.yaml"
 { cat "$scratch/b.csv"; printf 'M\374ller.png,1,0,0,0\n'; } >"$scratch/latin1.csv"
-refused 3 "latin1.csv:$(wc -l <"$scratch/latin1.csv"): is not UTF-8" evaluate "$scratch/handed_on.safetensors" --manifest "$scratch/latin1.csv" --images "$scratch/other" --format csv
-refused 3 "is also in" evaluate "$scratch/handed_on.safetensors" --manifest "$scratch/b.csv" --manifest "$scratch/b.csv" --images "$scratch/other" --format csv --set data.manifest.columns.patient=patient
+refused 3 "latin1.csv:$(wc -l <"$scratch/latin1.csv"): is not UTF-8" evaluate "$scratch/handed_on.safetensors" --manifest "$scratch/latin1.csv" --images "$scratch/other" --set data.manifest.format=csv
+refused 3 "is also in" evaluate "$scratch/handed_on.safetensors" --manifest "$scratch/b.csv" --manifest "$scratch/b.csv" --images "$scratch/other" --set data.manifest.format=csv --set data.manifest.columns.patient=patient
 printf 'Path,Sex,Age,Frontal/Lateral,AP/PA,Edema\npatients/patient_data/x.jpg,F,5,Frontal,AP,1\n' >"$scratch/chexpert.csv"
-refused 3 "chexpert.csv:2: no folder 'patient<number>'" evaluate "$scratch/handed_on.safetensors" --manifest "$scratch/chexpert.csv" --images "$scratch/other" --format chexpert
+refused 3 "chexpert.csv:2: no folder 'patient<number>'" evaluate "$scratch/handed_on.safetensors" --manifest "$scratch/chexpert.csv" --images "$scratch/other" --set data.manifest.format=chexpert
 
 # Of object stores only S3's are known; weights and runs must be in a file system.
 refused 2 "is in an object store" train "$small" --out gs://bucket/run

@@ -23,7 +23,7 @@ for run in densenet121:fp32 densenet121:bf16 resnet50:fp32; do
   check "exports for float in and logits out" "$program" export "$folder" --out "$folder.float" --input float --output logits 2>"$scratch/log"
   predicted=()
   if [ -n "$xray" ]; then
-    "$program" predict "$folder" --list "$scratch/list" --set train.precision=fp32 --out "$scratch/$arch.csv" 2>"$scratch/log"
+    "$program" predict "$folder" "@$scratch/list" --set train.precision=fp32 --out "$scratch/$arch.csv" 2>"$scratch/log"
     predicted=(--predicted "$scratch/$arch.csv")
   fi
   for folder in "$folder.gray" "$folder.float"; do

@@ -591,8 +591,8 @@ class Corpus:
         (sound / 'a.dcm').write_bytes(xray(b'patient', b'1.2.3'))
         self.add('sound', 'dicom', ['dicom', sound, '--out', '{out}/set', '--ids', 'keep'], [0], '', '')
         self.add('dicom', 'predict, reports and captures',
-                 ['predict', '{model}', folder, '--out', '{out}/p.csv', '--dicom-sr', '{out}/sr', '--dicom-sc',
-                  '{out}/sc', '--heatmap-findings', 'Mass'], [0], '', 'predict')
+                 ['predict', '{model}', folder, '--out', '{out}/p.csv', '--dicom', '{out}/dicom',
+                  '--heatmaps', '{out}/maps', '--heatmap-findings', 'Mass'], [0], '', 'predict')
 
     def add_stores(self):
         for bucket, codes in (('names', [0]), ('entities', [0, 3]), ('sizes', [0, 3]), ('endless', [3])):

@@ -177,7 +177,8 @@ def try_names(program, failures, pictures, what, root, kind, names, config_name,
     config.write_text(config_text(table, images))
     scores, predictions = root / 'scores.csv', root / 'predictions.csv'
     for command in (['train', config, '--out', run],
-                    ['evaluate', run, '--manifest', table, '--images', images, '--format', 'csv', '--out', scores],
+                    ['evaluate', run, '--manifest', table, '--images', images, '--set', 'data.manifest.format=csv',
+                     '--out', scores],
                     ['predict', run, images, '--out', predictions]):
         code, _, errors, _, _ = program.run(*command)
         if code != 0:

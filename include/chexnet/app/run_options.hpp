@@ -53,10 +53,10 @@ void refuse_to_replace(const std::string& output,
 inline constexpr const char* kDryRunOption = "--dry-run";
 
 // Options of commands that may start ranks: --ranks, --ranks-per-node,
-// --gpus, --hostfile, --mpi-args, --dry-run.
+// --gpus, --hostfile, --dry-run.
 struct LaunchOptions {
   int ranks = 0, ranks_per_node = 0, gpus = 0;
-  std::string hostfile, mpi_args;
+  std::string hostfile;
   bool dry_run = false;
   void add_to(CLI::App& command);
   void apply_to(LaunchConfig& config) const;
@@ -69,11 +69,11 @@ double timeout_of_start(const std::vector<std::string>& set);
 // --device of commands without a config file.
 void add_device_option(CLI::App& command, std::string& device);
 
-// Commands that look at ranks and links only: LaunchOptions, --device,
-// --network.
+// Commands that look at ranks and links only, without a config: LaunchOptions,
+// --mpi-args, --device, --network.
 struct LinkOptions {
   LaunchOptions launch;
-  std::string device = "auto", network = "auto";
+  std::string mpi_args, device = "auto", network = "auto";
   void add_to(CLI::App& command);
   LaunchConfig config() const;
 };

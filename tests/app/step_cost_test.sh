@@ -3,7 +3,7 @@
 source tests/lib.sh
 cc -O1 -shared -fPIC tests/support/count_calls.c -o "$scratch/count.so" -ldl || { echo "FAILED: the counter does not build"; exit 1; }
 count() {  # count MODEL THREADS STEPS: allocations of a run
-  COUNT_CALLS=$scratch/calls LD_PRELOAD=$scratch/count.so "$program" bench step --model "$1" --batch 2 --size 32 --threads "$2" --steps "$3" --json >/dev/null 2>&1
+  COUNT_CALLS=$scratch/calls LD_PRELOAD=$scratch/count.so "$program" bench step --model "$1" --batch 2 --size 32 --set launch.threads="$2" --steps "$3" --json >/dev/null 2>&1
   cut -d' ' -f2 "$scratch/calls"
 }
 # Two threads of a busy machine wait for each other: one pair of networks is enough.

@@ -20,7 +20,7 @@ namespace {
 
 double images_per_s(Communicator& comm, const Device& device) {
   const NetworkBenchOptions options;
-  const auto network = bench_network(options, device, comm);
+  const auto network = bench_network(options, Config{}, device, comm);
   const LossWeights weights{std::vector<double>(kBenchFindings, 1.0),
                             std::vector<double>(kBenchFindings, 1.0)};
   StepBench bench(

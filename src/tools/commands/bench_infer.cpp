@@ -29,11 +29,11 @@ void print_text(const InferOptions& options, const Json& json) {
 }
 
 int bench_infer(const InferOptions& options, Invocation& invocation) {
-  const LaunchConfig launch_config = launch_config_of(options);
-  const RankWorld world = enter_world(launch_config, invocation);
+  const Config config = bench_config(options);
+  const RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
-  const Device device = choose_device(launch_config, world.comm());
-  const auto network = bench_network(options, device, world.comm());
+  const Device device = choose_device(config.launch, world.comm());
+  const auto network = bench_network(options, config, device, world.comm());
   InferBench bench(*network, device, options.batch, options.size);
   const auto ms = bench.run(options.passes);
   const double median = quantile(ms, 0.5);

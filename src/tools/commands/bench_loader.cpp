@@ -26,11 +26,10 @@ namespace {
 
 struct BenchLoaderOptions {
   std::vector<std::string> images;
-  int resize = 256, crop = 224, batch = 32, count = 512, rounds = 3,
-      readers = -1;
-  std::string kind = "antialias", svg;
+  int resize = 256, crop = 224, batch = 32, count = 512, rounds = 3;
+  std::string svg;
   std::vector<int> workers = {0, 1, 2, 4, 6, 8};
-  bool plain = false, json = false;
+  bool json = false;
 };
 
 struct Measured {
@@ -42,10 +41,8 @@ Measured measure(const UnlabeledSet& set, const ImageReader& reader,
                  const BenchLoaderOptions& options, int workers) {
   const auto batch = static_cast<uint64_t>(options.batch);
   const TrainSampler sampler(set.rows, {.batch = batch});
-  const int readers =
-      options.readers < 0 ? set.source->wanted_readers() : options.readers;
   Loader loader(set.manifest, reader, sampler,
-                {options.batch, workers, 3, readers});
+                {options.batch, workers, 3, set.source->wanted_readers()});
   const int batches = std::max(1, options.count / options.batch);
   // Fills the page cache and starts the workers. What is ready in the ring is
   // taken before the clock starts, or it would count as work of the round.
@@ -85,11 +82,10 @@ int run(const BenchLoaderOptions& options) {
     Stores stores;
     const UnlabeledSet set = all_images({place}, stores);
     Augmentation augmentation;
-    augmentation.flip = !options.plain;
-    if (augmentation.flip) augmentation.crop = TrainCrop::kRandom;
+    augmentation.flip = true;
+    augmentation.crop = TrainCrop::kRandom;
     const ImageReader reader(
-        *set.source,
-        {options.resize, options.crop, *find_choice<ResizeKind>(options.kind)},
+        *set.source, {options.resize, options.crop, ResizeKind::kAntialias},
         augmentation, 1);
     Json results = nlohmann::json::array();
     Curve curve{place, {}, {}};
@@ -147,19 +143,11 @@ void add_bench_loader(CLI::App& bench, Invocation& invocation) {
                    "measured one by one")
       ->required();
   add_picture_options(*command, options->resize, options->crop, options->batch);
-  command->add_option("--kind", options->kind, "antialias or area")
-      ->check(CLI::IsMember(choice_names<ResizeKind>()))
-      ->capture_default_str();
-  command->add_flag("--plain", options->plain, "center crop, no flip");
   command
       ->add_option("--workers", options->workers,
                    "comma-separated numbers of workers")
       ->delimiter(',')
       ->check(CLI::Range(0, 256));
-  command
-      ->add_option("--readers", options->readers,
-                   "reads in flight; -1 = as data.readers")
-      ->check(CLI::Range(-1, 1024));
   command->add_option("--count", options->count, "images per round")
       ->check(CLI::Range(1, 100000000))
       ->capture_default_str();

@@ -1,10 +1,14 @@
 #include "bench_network.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/model/engine/network_spec.hpp"
 #include "chexnet/train/network_options.hpp"
 
@@ -36,42 +40,43 @@ void add_network_options(CLI::App& command, NetworkBenchOptions& options) {
   command.add_option("--precision", options.precision, "as train.precision")
       ->check(CLI::IsMember(names_or_auto<Precision>()))
       ->capture_default_str();
-  command.add_option("--engine", options.engine, "as train.engine")
-      ->check(CLI::IsMember(choice_names<EngineKind>()))
-      ->capture_default_str();
-  command.add_flag("--deterministic", options.deterministic,
-                   "as train.deterministic");
-  command
-      .add_option("--threads", options.threads,
-                  "compute threads per rank; 0 = its cores")
-      ->check(CLI::Range(0, 1024));  // as launch.threads
+  add_set_option(command, options.set,
+                 listed(options.keys, options.keys.size()));
   add_device_option(command, options.device);
   command.add_flag("--json", options.json,
                    "one JSON object on stdout (docs/json.md)");
 }
 
-LaunchConfig launch_config_of(const NetworkBenchOptions& options) {
-  LaunchConfig config;
-  config.threads = options.threads;
-  config.device = find_choice<DeviceKind>(options.device);
+Config bench_config(const NetworkBenchOptions& options) {
+  Config config = load_config({}, options.set, nullptr, [&options](Config& c) {
+    c.train.precision = find_choice<Precision>(options.precision);
+    c.launch.ranks = options.ranks;
+    c.launch.device = find_choice<DeviceKind>(options.device);
+  });
+  for (const auto& item : options.set) {
+    const std::string key = item.substr(0, item.find('='));
+    if (std::ranges::count(options.keys, key) == 0)
+      throw ConfigError("[bench] --set " + key +
+                        ": this bench does not follow it. Hint: " +
+                        listed(options.keys, options.keys.size()));
+  }
   return config;
 }
 
 std::unique_ptr<Network> bench_network(const NetworkBenchOptions& options,
+                                       const Config& config,
                                        const Device& device,
                                        Communicator& comm) {
-  const Precision precision =
-      resolve_precision(find_choice<Precision>(options.precision), device);
+  const Precision precision = resolve_precision(config.train.precision, device);
   check_precision(precision, device, comm);
-  const EngineKind engine =
-      find_choice<EngineKind>(options.engine).value_or(EngineKind::kAuto);
+  const EngineKind engine = config.train.engine;
   auto network = std::make_unique<Network>(
       network_spec(options.model), kBenchFindings,
       NetworkOptions{.device = device.where,
                      .precision = precision,
                      .own_engine = own_engine_on(device, engine),
                      .winograd = engine != EngineKind::kDirect,
-                     .deterministic = options.deterministic});
+                     .deterministic = config.train.deterministic});
   network->parameters().initialize(1);
   return network;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
@@ -19,17 +20,23 @@ namespace chexnet {
 inline constexpr int64_t kBenchFindings = 14;
 
 struct NetworkBenchOptions {
-  std::string model = "densenet121", precision = "auto", device = "auto",
-              engine = "auto";
-  bool deterministic = false, json = false;
-  int64_t batch = 16, size = 224, threads = 0;
+  std::string model = "densenet121", precision = "auto", device = "auto";
+  std::vector<std::string> set;  // of `keys` alone
+  std::vector<std::string> keys = {"train.engine", "train.deterministic",
+                                   "launch.threads"};
+  bool json = false;
+  int64_t batch = 16, size = 224;
+  int ranks = 0;  // as launch.ranks
 };
 
 void add_network_options(CLI::App& command, NetworkBenchOptions& options);
-LaunchConfig launch_config_of(const NetworkBenchOptions& options);
+// Defaults but for the options. ConfigError: --set of a key that the bench does
+// not follow.
+Config bench_config(const NetworkBenchOptions& options);
 // With random weights. ConfigError: an unknown network, or a precision that the
 // device does not have.
 std::unique_ptr<Network> bench_network(const NetworkBenchOptions& options,
+                                       const Config& config,
                                        const Device& device,
                                        Communicator& comm);
 

@@ -1,6 +1,5 @@
 // bench pipelines: Figure 3 of Dell's article, the old input pipeline against
-// the new one on 1..N ranks, beside our own order. Loading only; a step of
-// compute can be stood in for by --step-ms.
+// the new one on 1..N ranks, beside our own order. Loading only.
 //
 // The command without --mode is a parent: for each pipeline and number of ranks
 // it starts itself under mpirun with --mode (run_ranks), and reads the JSON
@@ -9,11 +8,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "bench.hpp"
 #include "chexnet/app/enter_world.hpp"
@@ -41,7 +38,6 @@ struct BenchPipelinesOptions {
   std::string shards, svg, mode;
   std::vector<int> ranks = {1, 2, 4};
   int resize = 256, crop = 224, batch = 32, workers = 1, steps = 12;
-  double step_ms = 0;
   bool json = false;
 };
 
@@ -74,12 +70,7 @@ int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
     loader.next();  // what the ring holds is not counted
   comm.barrier();
   const double start = now_s(), cpu = cpu_s(), waited = loader.wait_s();
-  for (int i = 0; i < options.steps; ++i) {
-    if (options.step_ms > 0)
-      std::this_thread::sleep_for(
-          std::chrono::duration<double, std::milli>(options.step_ms));
-    loader.next();
-  }
+  for (int i = 0; i < options.steps; ++i) loader.next();
   const double seconds = now_s() - start, own_cpu = cpu_s() - cpu;
   double sums[] = {own_cpu, loader.wait_s() - waited}, longest[] = {seconds};
   comm.all_reduce(sums, ReduceOp::kSum);
@@ -130,7 +121,6 @@ int run(const BenchPipelinesOptions& options, Invocation& invocation) {
       pass_on("--batch", options.batch);
       pass_on("--workers", options.workers);
       pass_on("--steps", options.steps);
-      pass_on("--step-ms", options.step_ms);
       SelfLaunch launch;
       launch.mpirun = rank_starter(find_mpirun({}), {});
       launch.layout = {ranks, 1, ranks};
@@ -196,11 +186,6 @@ void add_bench_pipelines(CLI::App& bench, Invocation& invocation) {
       ->capture_default_str();
   command->add_option("--steps", options->steps, "batches to time per rank")
       ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command
-      ->add_option("--step-ms", options->step_ms,
-                   "milliseconds to wait per batch, in place of computing")
-      ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   command
       ->add_option(

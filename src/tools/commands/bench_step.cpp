@@ -28,9 +28,7 @@ namespace chexnet {
 namespace {
 
 struct StepOptions : NetworkBenchOptions {
-  std::string compression = "none";
-  int steps = 10, ranks = 1, at_once = 1;
-  double bucket_mb = 4;
+  int steps = 10, at_once = 1;
   bool resident = false;
 };
 
@@ -112,19 +110,16 @@ void print_text(const StepOptions& options, const Json& json) {
 }
 
 int bench_step(const StepOptions& options, Invocation& invocation) {
-  LaunchConfig launch_config = launch_config_of(options);
-  launch_config.ranks = options.ranks;
-  RankWorld world = enter_world(launch_config, invocation);
+  const Config config = bench_config(options);
+  RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
-  const Device device = choose_device(launch_config, world.comm());
+  const Device device = choose_device(config.launch, world.comm());
   const auto comm =
-      gradient_communicator(world.take_comm(), device, launch_config);
-  const auto network_owner = bench_network(options, device, *comm);
+      gradient_communicator(world.take_comm(), device, config.launch);
+  const auto network_owner = bench_network(options, config, device, *comm);
   Network& network = *network_owner;
   const LossWeights weights{std::vector<double>(kBenchFindings, 1.0),
                             std::vector<double>(kBenchFindings, 1.0)};
-  const auto compression =
-      *find_choice<GradientCompression>(options.compression);
 
   StepBench bench(
       network, *comm, device,
@@ -133,7 +128,10 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
        .steps = options.steps,
        .at_once = options.at_once,
        .resident = options.resident,
-       .step = {TrainConfig{}, weights, options.bucket_mb, compression}});
+       .step = {TrainConfig{}, weights,
+                // Nothing is tried out here.
+                config.launch.bucket_mb.value_or(*LaunchConfig{}.bucket_mb),
+                config.launch.gradient_compression}});
   MeasuredStep measured{bench.run(),
                         {},
                         {},
@@ -163,6 +161,9 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
 
 void add_bench_step(CLI::App& bench, Invocation& invocation) {
   auto step = std::make_shared<StepOptions>();
+  step->ranks = 1;
+  step->keys.insert(step->keys.end(),
+                    {"launch.gradient_compression", "launch.bucket_mb"});
   auto* step_command =
       bench.add_subcommand("step",
                            "forward, loss, backward and optimizer on made-up "
@@ -180,14 +181,6 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
                          "images are on the device before the first step");
   step_command->add_option("--ranks", step->ranks, "ranks to start")
       ->check(CLI::Range(1, 100000));
-  step_command
-      ->add_option("--gradient-compression", step->compression,
-                   "as launch.gradient_compression")
-      ->check(CLI::IsMember(choice_names<GradientCompression>()))
-      ->capture_default_str();
-  step_command
-      ->add_option("--bucket-mb", step->bucket_mb, "gradient bucket, MB")
-      ->check(CLI::Range(0.001, 10000.0));
   step_command->callback([&invocation, step] {
     invocation.run = [&invocation, step] {
       return bench_step(*step, invocation);

@@ -1,16 +1,13 @@
-// generate: the bash completion, from the command line's own description and
-// the table of config keys. It is printed when the program is installed, so it
-// is never behind it.
-#include <CLI/CLI.hpp>
+// It is printed when the program is installed, so it is never behind it.
+#include "completion.hpp"
+
 #include <algorithm>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <set>
 #include <sstream>
 #include <variant>
 
-#include "chexnet/app/commands.hpp"
 #include "chexnet/config/options.hpp"
 
 namespace chexnet {
@@ -122,9 +119,11 @@ void completion_keys() {
 )";
 }
 
-void completion(const CLI::App& app) {
+}  // namespace
+
+void print_completion(const CLI::App& app) {
   std::cout
-      << R"(# bash completion for chexnet-train, printed by `chexnet-train generate completion`
+      << R"(# bash completion for chexnet-train, printed by `chexnet-train config --completion`
 # Where it has nothing to say bash completes names of files.
 _chexnet_train() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words='' options=''
@@ -155,22 +154,6 @@ _chexnet_train() {
 }
 complete -o default -F _chexnet_train chexnet-train
 )";
-}
-
-}  // namespace
-
-void add_generate(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand("generate", "print the bash completion");
-  auto what = std::make_shared<std::string>();
-  command->add_option("what", *what, "completion")
-      ->required()
-      ->check(CLI::IsMember({"completion"}));
-  command->callback([&app, &invocation, what] {
-    invocation.run = [&app] {
-      completion(app);
-      return 0;
-    };
-  });
 }
 
 }  // namespace chexnet

@@ -1,21 +1,21 @@
 // config: the table of options, for reading or as the page docs/config.md,
-// which a test holds equal to it.
+// which a test holds equal to it; and the bash completion.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/config/options.hpp"
+#include "completion.hpp"
 
 namespace chexnet {
 
 void add_config(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "config",
-      "list the common config keys, or all, with types, defaults and meanings");
+      "config", "config keys: types, defaults, meanings; bash completion");
   struct Options {
     std::string prefix;
-    bool all = false, markdown = false;
+    bool all = false, markdown = false, completion = false;
   };
   auto options = std::make_shared<Options>();
   command->add_option("prefix", options->prefix,
@@ -25,8 +25,14 @@ void add_config(CLI::App& app, Invocation& invocation) {
   command->add_flag("--markdown", options->markdown,
                     "as a table in markdown; without a prefix the page "
                     "docs/config.md");
-  command->callback([&invocation, options] {
-    invocation.run = [options] {
+  command->add_flag("--completion", options->completion,
+                    "print the bash completion instead");
+  command->callback([&app, &invocation, options] {
+    invocation.run = [&app, options] {
+      if (options->completion) {
+        print_completion(app);
+        return 0;
+      }
       std::cout << (options->markdown
                         ? options_markdown(options->prefix)
                         : options_help(options->prefix, options->all));

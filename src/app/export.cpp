@@ -123,8 +123,7 @@ CLI::IsMember one_of(const std::map<std::string, Choice>& choices) {
 void add_export(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "export",
-      "the trained network as ONNX, or as weights of torchvision and "
-      "torchxrayvision");
+      "the trained network as ONNX, or as weights of other libraries");
   auto options = std::make_shared<ExportOptions>();
   add_model_option(*command, options->model)->required();
   command->add_option("--out", options->out, "folder to write, new or empty")

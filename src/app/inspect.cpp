@@ -23,12 +23,14 @@
 #include "chexnet/data/audit.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
 #include "chexnet/report/run_files.hpp"
+#include "patients.hpp"
 
 namespace chexnet {
 namespace {
 
 struct InspectOptions {
   std::vector<std::string> files, set;
+  PatientsQuery patients;
   int threads = 0;
   bool json = false;
 };
@@ -210,7 +212,16 @@ int list_run(const InspectOptions& options) {
   return 0;
 }
 
+int say_patients(const InspectOptions& options) {
+  PatientsQuery query = options.patients;
+  query.run = options.files.front();
+  query.json = options.json;
+  print_patients(query);
+  return 0;
+}
+
 int run(const InspectOptions& options) {
+  if (!options.patients.patients.empty()) return say_patients(options);
   if (options.files.size() == 1 &&
       std::filesystem::is_directory(options.files.front()))
     return list_run(options);
@@ -246,16 +257,26 @@ int run(const InspectOptions& options) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand("inspect",
-                                     "audit a data set: counts, missing, "
-                                     "damaged, odd, duplicate images, leaks; "
-                                     "or list what the files of a run are");
+  auto* command = app.add_subcommand(
+      "inspect",
+      "audit a data set: damage, duplicates, leaks; or look into a run");
   auto options = std::make_shared<InspectOptions>();
   command
       ->add_option("config", options->files,
                    "YAML files with the data section; or a run folder")
       ->required();
   add_set_option(*command, options->set, "the files");
+  auto* patients = command
+                       ->add_option("--patient", options->patients.patients,
+                                    "of a run: which of its splits these "
+                                    "patients were in, if any; ids as the "
+                                    "run's table has them")
+                       ->type_name("ID ...");
+  command
+      ->add_option("--key", options->patients.key,
+                   "key of the run's pseudonyms (default: as the run's config "
+                   "says)")
+      ->needs(patients);
   command->add_option("--threads", options->threads, "threads; 0 = all cores")
       ->check(CLI::Range(0, 1024));
   command->add_flag("--json", options->json,

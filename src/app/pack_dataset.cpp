@@ -154,9 +154,8 @@ int run(const PackDatasetOptions& options, const std::string& place,
 }  // namespace
 
 void add_pack(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand("pack",
-                                     "rewrite a data set for fast reading: "
-                                     "resized pixels, or TFRecord shards");
+  auto* command = app.add_subcommand(
+      "pack", "rewrite a data set for fast reading: pixels or TFRecord shards");
   auto options = std::make_shared<PackDatasetOptions>();
   command
       ->add_option("config", options->files, "YAML files with the data section")

@@ -1,13 +1,11 @@
-// patients: was this patient in the training of that network? The answer is in
-// the run's split.csv.
-#include <CLI/CLI.hpp>
+// The answer is in the run's split.csv.
+#include "patients.hpp"
+
 #include <algorithm>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/app/commands.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
@@ -21,28 +19,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct PatientsOptions {
-  std::string run, key;
-  std::vector<std::string> patients;
-  bool json = false;
-};
-
 using ImagesOfSplits = std::map<std::string, size_t>;
 
-PatientIds ids_of_run(const PatientsOptions& options,
+PatientIds ids_of_run(const PatientsQuery& query,
                       const std::vector<SplitRow>& rows) {
-  const Config config = load_config({fs::path(options.run) / "config.yaml"}, {},
-                                    nullptr, [&options](Config& c) {
-                                      if (!options.key.empty())
-                                        c.privacy.key = options.key;
+  const Config config = load_config({fs::path(query.run) / "config.yaml"}, {},
+                                    nullptr, [&query](Config& c) {
+                                      if (!query.key.empty())
+                                        c.privacy.key = query.key;
                                     });
   const auto ids = ids_of(rows, config.privacy);
   if (!ids)
     throw ConfigError(
-        "[patients] {}: its split.csv calls patients by pseudonyms, and their "
+        "[inspect] {}: its split.csv calls patients by pseudonyms, and their "
         "key is not at hand: absent, or another one ({}). Hint: --key names "
         "its file (privacy.key of the run)",
-        options.run,
+        query.run,
         config.privacy.key.empty() ? "this user's own" : config.privacy.key);
   return *ids;
 }
@@ -72,15 +64,17 @@ std::string sentence(const ImagesOfSplits& found) {
   return text;
 }
 
-int run(const PatientsOptions& options) {
-  check_holds_run(options.run);
-  const auto rows = read_splits_csv(fs::path(options.run) / "split.csv");
+}  // namespace
+
+void print_patients(const PatientsQuery& query) {
+  check_holds_run(query.run);
+  const auto rows = read_splits_csv(fs::path(query.run) / "split.csv");
   std::map<std::string, ImagesOfSplits> known;
   for (const auto& row : rows) ++known[row.patient][row.split];
-  const PatientIds ids = ids_of_run(options, rows);
+  const PatientIds ids = ids_of_run(query, rows);
 
   Json json = Json::array();
-  for (const auto& patient : options.patients) {
+  for (const auto& patient : query.patients) {
     const ImagesOfSplits& found = known[ids.written(patient)];
     Json same_number = Json::object();
     std::string more;
@@ -90,35 +84,13 @@ int run(const PatientsOptions& options) {
       same_number[other] = of_other->second;
       more += "; but " + other + ": " + sentence(of_other->second);
     }
-    if (!options.json)
+    if (!query.json)
       std::cout << printable(patient) << ": " << sentence(found) << more
                 << "\n";
     json.push_back({{"patient", patient}, {"images", found}});
     if (!same_number.empty()) json.back()["same_number"] = same_number;
   }
-  if (options.json) std::cout << json_text(json, 1) << "\n";
-  return 0;
-}
-
-}  // namespace
-
-void add_patients(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "patients", "which splits of a run patients were in, if any");
-  auto options = std::make_shared<PatientsOptions>();
-  command->add_option("run", options->run, "run folder")->required();
-  command
-      ->add_option("patients", options->patients,
-                   "ids as the run's table has them")
-      ->required();
-  command->add_option("--key", options->key,
-                      "key of the run's pseudonyms (default: as the run's "
-                      "config says)");
-  command->add_flag("--json", options->json,
-                    "a JSON array on stdout (docs/json.md)");
-  command->callback([&invocation, options] {
-    invocation.run = [options] { return run(*options); };
-  });
+  if (query.json) std::cout << json_text(json, 1) << "\n";
 }
 
 }  // namespace chexnet

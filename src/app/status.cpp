@@ -1,17 +1,22 @@
-// status: where a run stands, seen from any machine that sees its folder. It
-// reads files and asks nobody, so it works while the ranks run, hang or are
-// gone.
+// status: where a run stands and what limits it, seen from any machine that
+// sees its folder. It reads files and asks nobody, so it works while the ranks
+// run, hang or are gone. What a run wrote are waiting times, which cannot tell
+// disk from decoding; `bench run` measures that.
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "chexnet/app/commands.hpp"
+#include "chexnet/app/limit_output.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/report/openmetrics.hpp"
 #include "chexnet/report/run_comparison.hpp"
 
@@ -43,6 +48,41 @@ std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
   return runs;
 }
 
+// None of a run that has not trained.
+std::optional<LimitOutput> limit_of_run(const RunSummary& run) {
+  const RunWaits& waits = run.waits;
+  if (waits.seconds <= 0) return std::nullopt;
+  const WaitShares shares{.data = waits.data_s / waits.seconds,
+                          .allreduce = waits.allreduce_s / waits.seconds,
+                          .stalls = waits.stalls,
+                          .steps = waits.steps};
+  return LimitOutput{
+      .report = limit_of(shares),
+      .evidence = {{"training time", readable_s(waits.seconds)},
+                   {"waiting for data", fixed(100 * shares.data, 1) + " %"},
+                   {"waiting for gradients",
+                    fixed(100 * shares.allreduce, 1) + " %"},
+                   {"stalls", std::to_string(shares.stalls) + " in " +
+                                  std::to_string(shares.steps) + " steps"}},
+      .json = {{"seconds", waits.seconds},
+               {"data_wait_fraction", shares.data},
+               {"allreduce_wait_fraction", shares.allreduce},
+               {"stalls", shares.stalls},
+               {"steps", shares.steps}}};
+}
+
+std::string status_json(const RunSummary& run) {
+  Json json = Json::parse(summary_json(run));
+  const auto limit = limit_of_run(run);
+  json["limit"] = limit ? limit->whole_json() : Json();
+  return json_text(json);
+}
+
+std::string status_text(const RunSummary& run) {
+  const auto limit = limit_of_run(run);
+  return summary_text(run) + (limit ? "\n\n" + limit->text() : "\n");
+}
+
 int run(const StatusOptions& options) {
   const auto runs = summaries(options.folders);
   if (options.openmetrics) {
@@ -50,10 +90,10 @@ int run(const StatusOptions& options) {
   } else if (options.json) {
     std::cout << "[";
     for (size_t i = 0; i < runs.size(); ++i)
-      std::cout << (i > 0 ? ",\n" : "") << summary_json(runs[i]);
+      std::cout << (i > 0 ? ",\n" : "") << status_json(runs[i]);
     std::cout << "]" << std::endl;
   } else if (runs.size() == 1) {
-    std::cout << summary_text(runs.front()) << std::endl;
+    std::cout << status_text(runs.front()) << std::flush;
   } else {
     std::cout << comparison_text(runs) << std::flush;
   }
@@ -64,8 +104,7 @@ int run(const StatusOptions& options) {
 
 void add_status(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
-      "status",
-      "step, speed, waits and time left of a run; compares several runs");
+      "status", "step, speed, time left and limit of a run; compares several");
   auto options = std::make_shared<StatusOptions>();
   command
       ->add_option("folders", options->folders,

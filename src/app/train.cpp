@@ -106,10 +106,9 @@ int run(const TrainOptions& options, Invocation& invocation) {
 }  // namespace
 
 void add_train(CLI::App& app, Invocation& invocation) {
-  auto* command =
-      app.add_subcommand("train",
-                         "train a network; by itself it starts its ranks, "
-                         "under mpirun or srun it is one of them");
+  auto* command = app.add_subcommand(
+      "train",
+      "train a network: starts its ranks; under mpirun or srun it is one");
   auto options = std::make_shared<TrainOptions>();
   command->add_option("config", options->files,
                       "YAML files, later ones override earlier ones "
@@ -136,10 +135,8 @@ void add_train(CLI::App& app, Invocation& invocation) {
                     "points, calibration and groups of patients, too");
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");
-  // Below it stands what all commands say: the exit codes.
   command->footer(
-      "Config keys: `chexnet-train config` lists them (docs/config.md).\n" +
-      app.get_footer());
+      "Config keys: `chexnet-train config` lists them (docs/config.md).");
   command->callback([&invocation, options] {
     invocation.run = [&invocation, options] {
       return run(*options, invocation);

@@ -47,13 +47,6 @@ const ExitMeaning* find_exit_meaning(int exit_code) {
   return found == kMeanings.end() ? nullptr : &*found;
 }
 
-std::string exit_codes_line() {
-  std::string text;
-  for (const auto& meaning : kMeanings)
-    text += (text.empty() ? "" : "; ") + number(meaning) + " " + meaning.kind;
-  return text;
-}
-
 std::string exit_codes_markdown() {
   std::string text = "| exit | kind | what to do |\n|---|---|---|\n";
   for (const auto& meaning : kMeanings) {

@@ -29,14 +29,35 @@ void read_ranks(RunSummary& run, const json& own) {
       times.back().first / std::max(1e-9, times[(times.size() - 1) / 2].first);
 }
 
+double number_of(const json& event, const char* key, double other) {
+  return event.contains(key) && event[key].is_number()
+             ? event[key].get<double>()
+             : other;
+}
+
+// A line counts images since the start of training; one that does not go on
+// from the line before (a resume) is of no known time.
+void add_waits(RunWaits& waits, const json& line) {
+  const auto images = line.value("images", int64_t{0});
+  const auto step = line.value("step", int64_t{0});
+  const double rate = number_of(line, "images_per_s", 0);
+  if (rate > 0 && images > waits.images_seen) {
+    waits.seconds += static_cast<double>(images - waits.images_seen) / rate;
+    waits.data_s += number_of(line, "data_wait_s", 0);
+    waits.allreduce_s += number_of(line, "allreduce_wait_s", 0);
+    waits.stalls += line.value("data_stalls", int64_t{0});
+    waits.steps += step - waits.last_step;
+  }
+  waits.images_seen = images;
+  waits.last_step = step;
+}
+
 }  // namespace
 
 void add_event(RunSummary& run, const json& event) {
   const std::string kind = event.value("event", "");
   const auto number = [&](const char* key, double other) {
-    return event.contains(key) && event[key].is_number()
-               ? event[key].get<double>()
-               : other;
+    return number_of(event, key, other);
   };
   // status shows it in a terminal.
   const auto text = [&](const char* key) {
@@ -65,6 +86,7 @@ void add_event(RunSummary& run, const json& event) {
     run.error.clear();
     run.exit_code = 0;
   } else if (kind == "train") {
+    add_waits(run.waits, event);
     run.step = event.value("step", run.step);
     run.epoch = event.value("epoch", run.epoch);
     run.loss = number("loss", std::nan(""));

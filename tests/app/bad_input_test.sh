@@ -13,14 +13,14 @@ refused 2 "twice.yaml:1: key 'train.lr' appears twice" train "$scratch/twice.yam
 refused 2 "unknown.yaml:1: unknown key 'train.lrr'. Hint: nearest are 'train.lr'" train "$scratch/unknown.yaml"
 refused 2 "type.yaml:1: 'train.batch' wants integer or auto, not 'many'" train "$scratch/type.yaml"
 refused 2 "cannot be read: No such file" train "$scratch/absent.yaml"
-refused 2 "cannot be read: No such file" plan "$scratch/absent.yaml"
+refused 2 "cannot be read: No such file" bench scaling "$scratch/absent.yaml"
 for measured in '10, "ranks": "one"' '"10"' '1e400' '10, "batch": "4"' '10, "model": 7'; do
   echo "{\"model\": \"densenet121\", \"batch\": 4, \"images_per_s\": $measured}" >"$scratch/bench.json"
-  refused 2 "no measurement of one rank" plan configs/clusters/dell_article_2019.yaml --bench "$scratch/bench.json"
+  refused 2 "no measurement of one rank" bench scaling configs/clusters/dell_article_2019.yaml --rate "$scratch/bench.json"
 done
-for option in "ranks -4" "images nan" "epochs -1" "bucket-mb 0" "batch 1e300"; do
+for option in "rate nan" "ranks -4" "images nan" "epochs -1" "batch 1e300"; do
   # shellcheck disable=SC2086  # with its value
-  refused 2 "[plan] --${option% *} " plan configs/clusters/c4140_v100.yaml --gpu V100 --$option
+  refused 2 "[bench] --${option% *} " bench scaling configs/clusters/c4140_v100.yaml --$option
 done
 OMP_NUM_THREADS=100000 refused 2 "OMP_NUM_THREADS=100000 is more threads than a rank can have" "${T[@]}" --set launch.threads=auto
 started 2 "--set train.lr" "${T[@]}" --set train.lr=fast
@@ -110,9 +110,13 @@ check "a pack trains" "$program" train "$small" --out "$scratch/from-pack" --set
 for pipeline in old new; do
   check "pipeline $pipeline trains on 2 ranks" "$program" train "$small" --out "$scratch/pipeline-$pipeline" --ranks 2 --set data.pipeline=$pipeline --set data.images=["$scratch/records"] --set train.max_steps=2 --set eval.splits=[] 2>"$scratch/log"
 done
-check "diagnose measures" "$program" diagnose "$small" --steps 2 --set train.batch=8 2>"$scratch/log" >"$scratch/out"
+check "bench run measures" "$program" bench run "$small" --steps 2 --set train.batch=8 2>"$scratch/log" >"$scratch/out"
 check "and names the limit" grep -qE "^limited by: (disk|decode|copy|compute|network)" "$scratch/out"
-check "diagnose reads a run" "$program" diagnose "$scratch/from-pack" 2>"$scratch/log" >/dev/null
+check "status names that of a run" grep -qE "^limited by: (disk|decode|copy|compute|network)" <<<"$("$program" status "$scratch/from-pack" 2>"$scratch/log")"
+check "also as JSON" python3 -c "
+import json, sys
+limit = json.load(sys.stdin)[0]['limit']
+assert limit['seconds'] > 0 and limit['steps'] == 2 and limit['advice'] and limit['limit'] != 'disk', limit" <<<"$("$program" status "$scratch/from-pack" --json 2>"$scratch/log")"
 check "inspect finds the damaged image" bash -c "'$program' inspect '$small' --set data.images=['$scratch/images'] --json 2>/dev/null | grep -q '\"damaged\":\[\"'"
 
 # Run folders and checkpoints.
@@ -128,7 +132,7 @@ refused 4 "another training split" "${T[@]}" "${one[@]}" --resume auto --set dat
 refused 2 "--resume never is not known" "${T[@]}" --resume never
 refused 4 "no checkpoint here" evaluate "$scratch/images"
 for folder in "$scratch/images" "$scratch/nowhere"; do
-  for command in status evaluate diagnose; do refused 4 "$folder: " $command "$folder"; done
+  for command in status evaluate; do refused 4 "$folder: " $command "$folder"; done
 done
 refused 4 "the config says resnet50" evaluate "$scratch/run" --set model.arch=resnet50
 refused 4 "preprocessing" evaluate "$scratch/run" --set data.crop=30

@@ -22,8 +22,8 @@ check "a run on a site's own table" "$program" train site.yaml --out run 2>log
 check "no id of the table is in the run's files" sh -c '! grep -rlE "person-[0-9]" run --include=*.csv --include=*.json --include=*.jsonl --include=*.md --include=*.html --include=*.log'
 check "the key is its owner's alone" [ "$(stat -c %a "$key")" = 600 ]
 trained=$(awk -F, 'NR > 1 { print $2; exit }' table.csv)
-"$program" patients run "$trained" nobody >said
-check "patients: one is in the run, one is not" grep -q "^nobody: not in this run" said
+"$program" inspect run --patient "$trained" nobody >said
+check "inspect --patient: one is in the run, one is not" grep -q "^nobody: not in this run" said
 check "and with how many images" grep -qE "^$trained: (train|val|test) \([0-9]+ images?\)" said
 "$program" evaluate run --manifest table.csv --images "$phantom/images" --set data.manifest.format=csv >/dev/null 2>log
 check "scoring the training's patients is found by their pseudonyms" grep -q "are of patients that the model was trained on" log
@@ -38,13 +38,13 @@ refused 3 "is a pseudonym, as split.csv may have it" train site.yaml --out no --
 mv "$key" elsewhere
 refused 2 "calls patients by pseudonyms of another key" train site.yaml --out run --resume auto --set train.max_steps=3
 rm -f "$key"
-"$program" patients run "$trained" >/dev/null 2>log
+"$program" inspect run --patient "$trained" >/dev/null 2>log
 check "without the key: exit 2" [ $? = 2 ]
 check "the reason and what to do" grep -q "their key is not at hand" log
 check "no new key was made" [ ! -e "$key" ]
 "$program" evaluate run --manifest table.csv --images "$phantom/images" --set data.manifest.format=csv >/dev/null 2>log
 check "scoring says that patients were not compared" grep -q "only images, not patients, were looked for" log
-check "--key names it" sh -c "'$program' patients run $trained --key elsewhere | grep -q '^$trained: '"
+check "--key names it" sh -c "'$program' inspect run --patient $trained --key elsewhere | grep -q '^$trained: '"
 check "plain ids on request" "$program" train site.yaml --out plain --set privacy.ids=plain 2>log
 check "they are the table's" grep -q ",$trained," plain/split.csv
 

@@ -101,7 +101,9 @@ check "and nothing was trained" [ "$before" = "$(sha256sum "$run/metrics.jsonl")
 # What others may have put into a folder: no pipe is waited for, no link of theirs followed, nor a folder that all may
 # write. (As any other user a folder cannot be given away.)
 short=(--set train.max_steps=1 --set eval.splits=[])
-refused 8 "metrics.jsonl: is no regular file" diagnose "$(mkdir "$scratch/pipes"; mkfifo "$scratch/pipes/metrics.jsonl"; echo "$scratch/pipes")"
+mkdir "$scratch/pipes"; mkfifo "$scratch/pipes/metrics.jsonl"; "$program" train "$small" --print-config >"$scratch/pipes/config.yaml"
+refused 8 "metrics.jsonl: is no regular file" status "$scratch/pipes"
+rm "$scratch/pipes/config.yaml"
 mkfifo "$scratch/pipes/split.csv" "$scratch/pipes/report.html"
 refused 8 "metrics.jsonl: is no regular file" train "$small" "${short[@]}" --out "$scratch/pipes"
 rm "$scratch/pipes/metrics.jsonl"

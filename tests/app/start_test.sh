@@ -30,7 +30,17 @@ refused 2 "cannot be shared by 1000000 ranks" train "$small" --ranks 1000000 --d
 refused 2 "'trian' is not known. Hint: nearest are 'train'" trian "$small"
 refused 2 "'allredcue' is not known. Hint: nearest are 'allreduce'" bench allredcue
 refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --rnks=2
-check "train --help ends with the exit codes" bash -c "'$program' train --help | tail -n 3 | grep -q '^Exit codes: 0 done; 2 usage'"
+refused 2 "'patients' is gone. Hint: now inspect RUN --patient ID" patients run 7
+refused 2 "'diagnose' is gone. Hint: now status RUN, or bench run CONFIG" diagnose "$small"
+refused 2 "'plan' is gone. Hint: now bench scaling CLUSTER" plan cluster.yaml --gpu V100
+refused 2 "'generate' is gone. Hint: now config --completion" generate completion
+refused 2 "'--format' is gone. Hint: now --set data.manifest.format=csv" evaluate run --format csv
+refused 2 "'--threads' is gone. Hint: now --set launch.threads=2" bench step --threads 2
+refused 2 "'--threads' is not known" bench pipelines --shards here --threads 2
+refused 2 "--set train.lr: this bench does not follow it" bench step --set train.lr=1
+check "--help names the page of errors last" test "$("$program" --help | tail -n 1)" = "Exit codes and errors: docs/errors.md"
+check "and fits a screen" [ "$("$program" --help | wc -l)" -le 30 ]
+check "train --help ends with where its keys are" grep -q 'docs/config.md' <<<"$("$program" train --help | tail -n 1)"
 
 rows() { "$program" doctor --folder "$scratch" --json "$@" >"$scratch/rows.json" 2>"$scratch/err.txt"; echo "exit $?"; }
 fails() {  # fails NAME EXIT: this row alone is a FAIL

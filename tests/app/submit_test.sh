@@ -145,19 +145,19 @@ rm -r "$scratch/sweep/lr_scaling=linear"; touch "$scratch/sweep/lr_scaling=linea
 "$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log"; code=$?
 check "a run that fails gives the sweep its exit code" bash -c "[ $code = 4 ] && grep -q '1 of 2 runs failed' '$scratch/log'"
 
-# What plan says of Dell's cluster, through the program.
-"$forked" plan configs/clusters/dell_article_2019.yaml --ranks 1,16 --json >"$scratch/plan.json"
+# What bench scaling says of Dell's cluster, through the program.
+"$forked" bench scaling configs/clusters/dell_article_2019.yaml --ranks 1,16 --json >"$scratch/scaling.json"
 printf 'name: bare\nimages_per_s: 100\n' >"$scratch/bare.yaml"
-"$forked" plan configs/clusters/c4140_v100.yaml --gpu A100-80GB --ranks 1 >"$scratch/a100.txt"
-check "plan names the basis of a computed rate" grep -qF "2190.0 images/s on one (computed, not measured: 2039 GB/s, NVIDIA A100 data sheet, 2021, SXM)" "$scratch/a100.txt"
-refused 2 "[plan] --gpu A100 is not known. Hint: T4, V100, A30, A40, A100-40GB, A100-80GB, L4, L40S, H100, H200; or --images-per-s" plan configs/clusters/c4140_v100.yaml --gpu A100
-check "plan says what it assumes" bash -c "'$forked' plan '$scratch/bare.yaml' --ranks 1 | grep -qx '4 GPUs per host; links 100 GB/s and 3.0 us inside a host, 10.0 GB/s and 6.0 us between hosts; jitter .*'"
-check "plan gives 185 and 1913 images/s within 5 %" look 'one, sixteen = (r["images_per_s"] for r in a["results"])
-assert abs(one / 185.12 - 1) < 0.05 and abs(sixteen / 1912.82 - 1) < 0.05' "$scratch/plan.json"
+"$forked" bench scaling configs/clusters/c4140_v100.yaml --rate A100-80GB --ranks 1 >"$scratch/a100.txt"
+check "bench scaling names the basis of a computed rate" grep -qF "2190.0 images/s on one (computed, not measured: 2039 GB/s, NVIDIA A100 data sheet, 2021, SXM)" "$scratch/a100.txt"
+refused 2 "[bench] --rate A100 is no number, no file and no known GPU. Hint: T4, V100, A30, A40, A100-40GB, A100-80GB, L4, L40S, H100, H200; or images/s" bench scaling configs/clusters/c4140_v100.yaml --rate A100
+check "it says what it assumes" bash -c "'$forked' bench scaling '$scratch/bare.yaml' --ranks 1 | grep -qx '4 GPUs per host; links 100 GB/s and 3.0 us inside a host, 10.0 GB/s and 6.0 us between hosts; jitter .*'"
+check "it gives 185 and 1913 images/s within 5 %" look 'one, sixteen = (r["images_per_s"] for r in a["results"])
+assert abs(one / 185.12 - 1) < 0.05 and abs(sixteen / 1912.82 - 1) < 0.05' "$scratch/scaling.json"
 echo 'gpus: 4' >"$scratch/cluster.yaml"
-refused 2 "unknown key 'gpus'" plan "$scratch/cluster.yaml"
+refused 2 "unknown key 'gpus'" bench scaling "$scratch/cluster.yaml"
 echo '{"images_per_s": 10, "batch": 4, "ranks": 2, "model": "densenet121"}' >"$scratch/bench.json"
-refused 2 "no measurement of one rank" plan configs/clusters/dell_article_2019.yaml --bench "$scratch/bench.json"
+refused 2 "no measurement of one rank" bench scaling configs/clusters/dell_article_2019.yaml --rate "$scratch/bench.json"
 
 cmake --install "$CHEXNET_BUILD" --prefix "$scratch/installed" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 check "the installed program runs where it lies" "$scratch/installed/bin/chexnet-train" --version

@@ -33,16 +33,12 @@ void add_predict(CLI::App& app, Invocation& invocation);
 void add_export(CLI::App& app, Invocation& invocation);
 void add_phantom(CLI::App& app, Invocation& invocation);
 void add_pack(CLI::App& app, Invocation& invocation);
-void add_diagnose(CLI::App& app, Invocation& invocation);
 void add_inspect(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_submit(CLI::App& app, Invocation& invocation);
-void add_plan(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
-void add_generate(CLI::App& app, Invocation& invocation);
 void add_report(CLI::App& app, Invocation& invocation);
 void add_status(CLI::App& app, Invocation& invocation);
-void add_patients(CLI::App& app, Invocation& invocation);
 void add_config(CLI::App& app, Invocation& invocation);
 
 }  // namespace chexnet

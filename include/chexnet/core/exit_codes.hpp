@@ -37,8 +37,6 @@ std::span<const ExitMeaning> exit_meanings();
 // Null for a code that is not ours: a signal, a launcher's own failure.
 const ExitMeaning* find_exit_meaning(int exit_code);
 
-// "0 done, 2 usage or config, …", for --help.
-std::string exit_codes_line();
 // The table in docs/errors.md.
 std::string exit_codes_markdown();
 

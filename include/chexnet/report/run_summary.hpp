@@ -14,6 +14,13 @@
 
 namespace chexnet {
 
+// Of all train lines.
+struct RunWaits {
+  double seconds = 0, data_s = 0, allreduce_s = 0;
+  int64_t stalls = 0, steps = 0;
+  int64_t images_seen = 0, last_step = 0;  // of the line before
+};
+
 struct RunSummary {
   std::string folder, name;
   // "running", "finished", "stopped", "failed" (by an error it could write
@@ -25,6 +32,7 @@ struct RunSummary {
   int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
   double images_per_s = 0;        // over the last train line
   double data_wait_fraction = 0;  // of it
+  RunWaits waits;
   std::optional<double> loss;
   int64_t best_step = -1;  // of the checkpoint it chose
   // Mean AUROC there; without a best one, of the last evaluation.

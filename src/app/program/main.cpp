@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <new>
 
 #include "chexnet/app/commands.hpp"
@@ -68,27 +69,48 @@ bool is_lack_of_threads(const std::exception& e) {
          system->code() == std::errc::resource_unavailable_try_again;
 }
 
-// In the order of --help: what most people need comes first.
+// One line for each command, and no blank ones between the groups.
+class OneScreen : public CLI::Formatter {
+ public:
+  OneScreen() { column_width(kNames); }
+  std::string make_subcommands(const CLI::App* app,
+                               CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_subcommands(app, mode);
+    for (size_t at = 0; (at = text.find("\n\n", at)) != std::string::npos;)
+      text.erase(at, 1);
+    return text;
+  }
+
+ private:
+  static constexpr size_t kNames = 12;  // columns
+};
+
+using AddCommand = void (*)(CLI::App& app, chexnet::Invocation& invocation);
+
+// In groups, in the order of work, as --help shows them.
 void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
-  chexnet::add_train(app, invocation);
-  chexnet::add_evaluate(app, invocation);
-  chexnet::add_predict(app, invocation);
-  chexnet::add_export(app, invocation);
-  chexnet::add_phantom(app, invocation);
-  chexnet::add_pack(app, invocation);
-  chexnet::add_diagnose(app, invocation);
-  chexnet::add_inspect(app, invocation);
-  chexnet::add_report(app, invocation);
-  chexnet::add_status(app, invocation);
-  chexnet::add_patients(app, invocation);
-  chexnet::add_config(app, invocation);
-  chexnet::add_generate(app, invocation);
+  const auto add = [&](const char* group,
+                       std::initializer_list<AddCommand> commands) {
+    for (const AddCommand command : commands) {
+      command(app, invocation);
+      app.get_subcommands({}).back()->group(group);
+    }
+  };
+  add("Prepare",
+      {chexnet::add_inspect, chexnet::add_pack, chexnet::add_phantom});
+  add("Train", {
+                   chexnet::add_train,
 #ifdef CHEXNET_TOOLS
-  chexnet::add_bench(app, invocation);
-  chexnet::add_submit(app, invocation);
-  chexnet::add_plan(app, invocation);
-  chexnet::add_doctor(app, invocation);
+                   chexnet::add_submit,
 #endif
+                   chexnet::add_status,
+               });
+  add("Use", {chexnet::add_evaluate, chexnet::add_predict, chexnet::add_report,
+              chexnet::add_export});
+#ifdef CHEXNET_TOOLS
+  add("Machine", {chexnet::add_doctor, chexnet::add_bench});
+#endif
+  add("Reference", {chexnet::add_config});
 }
 
 }  // namespace
@@ -116,15 +138,15 @@ int main(int argc, char** argv) {
 
   CLI::App app{
       "Trains DenseNet-121 and ResNet-50 on chest X-rays with one rank per "
-      "GPU. For research use, "
-      "not a medical device."};
+      "GPU.\nFor research use, not a medical device."};
   app.name("chexnet-train");
   app.require_subcommand(1);
   app.set_version_flag("--version", "chexnet-train " CHEXNET_VERSION,
                        "print the version; with --json what this build is made "
                        "of");
-  app.footer("Exit codes: " + chexnet::exit_codes_line());
   add_commands(app, invocation);
+  app.formatter(std::make_shared<OneScreen>());
+  app.footer("Exit codes and errors: docs/errors.md");
   try {
     chexnet::refuse_empty_values(app, invocation.arguments);
     if (chexnet::print_version(invocation.arguments))

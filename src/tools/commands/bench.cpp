@@ -45,15 +45,15 @@ UnlabeledSet all_images(const std::vector<std::string>& places,
 
 void add_bench(CLI::App& app, Invocation& invocation) {
   auto* bench = app.add_subcommand(
-      "bench",
-      "measure a training step, scoring, the loader, the input "
-      "pipelines or the links on this machine");
+      "bench", "measure steps, links, loaders, a run; predict scaling");
   bench->require_subcommand(1);
   add_bench_step(*bench, invocation);
   add_bench_infer(*bench, invocation);
   add_bench_allreduce(*bench, invocation);
   add_bench_loader(*bench, invocation);
   add_bench_pipelines(*bench, invocation);
+  add_bench_run(*bench, invocation);
+  add_bench_scaling(*bench, invocation);
 }
 
 }  // namespace chexnet

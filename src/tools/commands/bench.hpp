@@ -14,6 +14,8 @@ void add_bench_step(CLI::App& bench, Invocation& invocation);
 void add_bench_infer(CLI::App& bench, Invocation& invocation);
 void add_bench_loader(CLI::App& bench, Invocation& invocation);
 void add_bench_pipelines(CLI::App& bench, Invocation& invocation);
+void add_bench_run(CLI::App& bench, Invocation& invocation);
+void add_bench_scaling(CLI::App& bench, Invocation& invocation);
 
 // --resize, --crop and --batch.
 void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch);

@@ -56,9 +56,9 @@ Config bench_config(const NetworkBenchOptions& options) {
   for (const auto& item : options.set) {
     const std::string key = item.substr(0, item.find('='));
     if (std::ranges::count(options.keys, key) == 0)
-      throw ConfigError("[bench] --set " + key +
-                        ": this bench does not follow it. Hint: " +
-                        listed(options.keys, options.keys.size()));
+      throw ConfigError(
+          "[bench] --set {}: this bench does not follow it. Hint: {}", key,
+          listed(options.keys, options.keys.size()));
   }
   return config;
 }

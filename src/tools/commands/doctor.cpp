@@ -263,9 +263,8 @@ int run(const DoctorOptions& options, Invocation& invocation) {
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<DoctorOptions>();
-  auto* command = app.add_subcommand("doctor",
-                                     "check versions, binding, GPUs, limits, "
-                                     "disks and links; exit 5 when one fails");
+  auto* command = app.add_subcommand(
+      "doctor", "check versions, binding, GPUs, limits, disks and links");
   options->links.add_to(*command);
   command->add_option("--folder", options->folder, "where runs will be written")
       ->capture_default_str();

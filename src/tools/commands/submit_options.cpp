@@ -45,9 +45,10 @@ void SubmitOptions::add_to(CLI::App& command) {
         "cores per rank, for compute and loader threads; default: one");
   count("--seeds", seeds, "runs per setting, with run.seed 1, 2, …");
   command
-      .add_option("--max-requeues", max_requeues,
-                  "more starts after exit codes that may pass (see --help); "
-                  "default 20")
+      .add_option(
+          "--max-requeues", max_requeues,
+          "more starts after exit codes that may pass (docs/errors.md); "
+          "default 20")
       ->check(CLI::Range(0, kMostOfAJob));
   add_repeated_option(command, "--sweep", sweep,
                       "key=value,value,…: one run per value");

@@ -33,8 +33,8 @@ const KnownGpu& known_gpu(const std::string& name) {
   for (const auto& gpu : kGpus)
     if (name == gpu.name) return gpu;
   throw ConfigError(
-      "[plan] --gpu {} is not known. Hint: {}; or --images-per-s of `bench "
-      "step` on yours",
+      "[bench] --rate {} is no number, no file and no known GPU. Hint: {}; or "
+      "images/s of `bench step` on yours",
       name, known_gpu_names());
 }
 

@@ -124,7 +124,7 @@ LimitReport limit_of(const WaitShares& s) {
       " steps), for gradients " + fixed(100 * s.allreduce, 1) + " %";
   if (s.data > kShare && s.data >= s.allreduce) {
     std::vector<std::string> advice = {
-        "chexnet-train diagnose CONFIG tells disk from decode by measuring "
+        "chexnet-train bench run CONFIG tells disk from decode by measuring "
         "both"};
     for (const auto& text : decode_advice(0)) advice.push_back(text);
     return {Limit::kDecode, shares, advice, 0};

@@ -1,4 +1,4 @@
-// A cluster described in YAML (configs/clusters/), for `plan`.
+// A cluster described in YAML (configs/clusters/), for `bench scaling`.
 #pragma once
 
 #include <filesystem>

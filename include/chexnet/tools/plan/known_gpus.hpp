@@ -1,4 +1,4 @@
-// GPUs whose rate is known without a measurement, for `plan`.
+// GPUs whose rate is known without a measurement, for `bench scaling`.
 #pragma once
 
 #include <span>

@@ -1,13 +1,14 @@
-// plan: what training costs on 1 to 4096 GPUs of a cluster.
+// bench scaling: what training costs on 1 to 4096 GPUs of a cluster.
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "chexnet/app/commands.hpp"
+#include "bench.hpp"
+#include "chexnet/config/config.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
@@ -20,17 +21,22 @@
 namespace chexnet {
 namespace {
 
-struct PlanOptions {
-  std::string cluster, gpu, bench, model = "densenet121";
+struct ScalingOptions {
+  std::string cluster, rate, model = "densenet121";
   std::vector<int> ranks = {1,   2,   4,   8,    16,   32,  64,
                             128, 256, 512, 1024, 2048, 4096};
-  double images_per_s = 0, batch = 0, images = 86524, epochs = 10,
-         bucket_mb = 4;
+  double batch = 0, images = 86524, epochs = 10;
   bool json = false;
 };
 
-// The rate and batch of a rank from what `bench step --json` printed.
-void read_bench(const std::string& path, PlanOptions& options) {
+// Of one rank alone.
+struct Rate {
+  double images_per_s = 0;
+  const KnownGpu* gpu = nullptr;  // that it was computed for
+};
+
+// The rate from what `bench step --json` printed; model and batch are its, too.
+double read_bench(const std::string& path, ScalingOptions& options) {
   const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
   const auto is_number = [&](const char* key) {
     return json.contains(key) && json[key].is_number();
@@ -41,12 +47,12 @@ void read_bench(const std::string& path, PlanOptions& options) {
   if (json.is_discarded() || !is_number("images_per_s") ||
       !is_number("batch") || !has_model || !is_of_one_rank)
     throw ConfigError(
-        "[plan] --bench {}: no measurement of one rank. Hint: chexnet-train "
-        "bench step --json > step.json, and --bench step.json",
+        "[bench] --rate {}: no measurement of one rank. Hint: chexnet-train "
+        "bench step --json > step.json, and --rate step.json",
         path);
-  options.images_per_s = json["images_per_s"];
   if (options.batch == 0) options.batch = json["batch"];
   options.model = json["model"];
+  return json["images_per_s"];
 }
 
 Json json_of(const Prediction& p, double without_overlap, double hours) {
@@ -87,53 +93,64 @@ std::string basis_text(const KnownGpu& gpu) {
 void require_range(const char* option, double value, double least,
                    double most) {
   if (value >= least && value <= most) return;
-  throw ConfigError("[plan] --{} {} is out of range. Hint: between {} and {}",
+  throw ConfigError("[bench] --{} {} is out of range. Hint: between {} and {}",
                     option, number_text(value), number_text(least),
                     number_text(most));
 }
 
-void check(const PlanOptions& options) {
-  constexpr double kMost = 1e9;
+constexpr double kMost = 1e9;
+
+void check(const ScalingOptions& options) {
   require_range("images", options.images, 1, 1e12);
   require_range("epochs", options.epochs, 0, kMost);
-  require_range("bucket-mb", options.bucket_mb, 0.001, 1e6);
   for (const int ranks : options.ranks)
     require_range("ranks", ranks, 1, 1'000'000);
   // 0: not given.
-  if (options.images_per_s != 0)
-    require_range("images-per-s", options.images_per_s, 1e-6, kMost);
   if (options.batch != 0) require_range("batch", options.batch, 1, 1e6);
 }
 
-int run(PlanOptions options) {
+// --rate: a number, a file that is there, or a GPU; else as the cluster says.
+Rate rate_of(const Cluster& cluster, ScalingOptions& options) {
+  if (options.rate.empty()) return {cluster.images_per_s};
+  double number = 0;
+  if (CLI::detail::lexical_cast(options.rate, number)) {
+    require_range("rate", number, 1e-6, kMost);
+    return {number};
+  }
+  std::error_code error;
+  if (std::filesystem::exists(options.rate, error))
+    return {read_bench(options.rate, options)};
+  const KnownGpu& gpu = known_gpu(options.rate);
+  return {gpu.images_per_s, &gpu};
+}
+
+int run(ScalingOptions options) {
   check(options);
   const Cluster cluster = read_cluster(options.cluster);
-  if (!options.bench.empty()) read_bench(options.bench, options);
-  if (!options.gpu.empty())
-    options.images_per_s = known_gpu(options.gpu).images_per_s;
-  if (options.images_per_s == 0) options.images_per_s = cluster.images_per_s;
+  const Rate rate = rate_of(cluster, options);
   if (options.batch == 0)
     options.batch = cluster.batch > 0 ? cluster.batch : 64;
-  if (options.images_per_s <= 0)
+  if (rate.images_per_s <= 0)
     throw ConfigError(
-        "[plan] the rate of one rank is not known. Hint: --bench FILE (of "
-        "`bench step --json`), --images-per-s N, or --gpu with one of {}",
+        "[bench] the rate of one rank is not known. Hint: --rate FILE (of "
+        "`bench step --json`), NUMBER (images/s), or one of {}",
         known_gpu_names());
   // A rank's share, so that any number of ranks can have it.
   if (options.batch < 1 || options.batch != std::floor(options.batch))
     throw ConfigError(
-        "[plan] batch = {} cannot be a rank's part of train.batch. Hint: a "
+        "[bench] batch = {} cannot be a rank's part of train.batch. Hint: a "
         "whole number of images",
         fixed(options.batch, 2));
   StepCosts step;
-  step.compute_s = options.batch / options.images_per_s;
+  step.compute_s = options.batch / rate.images_per_s;
   constexpr int64_t kFindings = 14;
   step.gradient_bytes =
       cluster.gradient_bytes *
       static_cast<double>(Network(network_spec(options.model), kFindings, {})
                               .parameters()
                               .size());
-  step.bucket_bytes = options.bucket_mb * 1e6 * cluster.gradient_bytes / 4;
+  step.bucket_bytes =
+      *LaunchConfig{}.bucket_mb * 1e6 * cluster.gradient_bytes / 4;
   step.jitter = cluster.jitter;
   step.overlap = cluster.overlap;
   step.coordination_s = 1e-3 * cluster.coordination_ms;
@@ -166,7 +183,7 @@ int run(PlanOptions options) {
     std::cout << json_text(Json({{"cluster", cluster.name},
                                  {"model", options.model},
                                  {"batch", options.batch},
-                                 {"images_per_s_of_one", options.images_per_s},
+                                 {"images_per_s_of_one", rate.images_per_s},
                                  {"gradient_bytes", step.gradient_bytes},
                                  {"results", results}}))
               << std::endl;
@@ -174,8 +191,8 @@ int run(PlanOptions options) {
   }
   std::cout << cluster.name << ": " << options.model << ", batch "
             << fixed(options.batch, 0) << " a GPU, "
-            << fixed(options.images_per_s, 1) << " images/s on one"
-            << (options.gpu.empty() ? "" : basis_text(known_gpu(options.gpu)))
+            << fixed(rate.images_per_s, 1) << " images/s on one"
+            << (rate.gpu == nullptr ? "" : basis_text(*rate.gpu))
             << ", gradients " << readable_bytes(step.gradient_bytes)
             << "; hours for " << fixed(options.epochs, 0) << " epochs of "
             << fixed(options.images, 0) << " images; losses in ms per step\n"
@@ -186,36 +203,26 @@ int run(PlanOptions options) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, Invocation& invocation) {
-  auto* command = app.add_subcommand(
-      "plan",
+void add_bench_scaling(CLI::App& bench, Invocation& invocation) {
+  auto* command = bench.add_subcommand(
+      "scaling",
       "predict images/s, efficiency and hours on 1 to 4096 GPUs of a cluster");
-  auto options = std::make_shared<PlanOptions>();
+  auto options = std::make_shared<ScalingOptions>();
   command
       ->add_option("cluster", options->cluster,
                    "YAML file, see configs/clusters")
       ->required();
-  auto* bench =
-      command->add_option("--bench", options->bench,
-                          "what `bench step --json` printed for one rank");
-  auto* rate = command->add_option("--images-per-s", options->images_per_s,
-                                   "measured rate of one rank alone");
-  command
-      ->add_option("--gpu", options->gpu,
-                   "a rate that is computed of the vendor's figures: " +
-                       known_gpu_names())
-      ->excludes(bench)
-      ->excludes(rate);
+  command->add_option("--rate", options->rate,
+                      "of one rank alone: a file of `bench step --json`, "
+                      "images/s, or a GPU whose rate is computed of the "
+                      "vendor's figures: " +
+                          known_gpu_names());
   command->add_option("--batch", options->batch, "images per rank");
   command->add_option("--model", options->model, "network")
       ->capture_default_str();
   command->add_option("--ranks", options->ranks, "GPU counts, e.g. 1,4,16")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command
-      ->add_option("--bucket-mb", options->bucket_mb,
-                   "gradient bucket, MB of fp32")
-      ->capture_default_str();
   command->add_option("--images", options->images, "images per epoch")
       ->capture_default_str();
   command->add_option("--epochs", options->epochs, "epochs")

@@ -1,0 +1,131 @@
+// bench run: what limits a run of these files, measured part by part
+// (train/stage_rates.cpp); train/run/diagnosis.cpp names the limit.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench.hpp"
+#include "chexnet/app/enter_world.hpp"
+#include "chexnet/app/limit_output.hpp"
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/json.hpp"
+#include "chexnet/core/process_usage.hpp"
+#include "chexnet/core/progress.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/train/auto_batch.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/gradient_communicator.hpp"
+#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/run/config_agreement.hpp"
+#include "chexnet/train/run/dataset.hpp"
+#include "chexnet/train/run/diagnosis.hpp"
+#include "chexnet/train/run_context.hpp"
+#include "chexnet/train/stage_rates.hpp"
+#include "chexnet/train/trainer.hpp"
+
+namespace chexnet {
+namespace {
+
+struct BenchRunOptions {
+  std::vector<std::string> files, set;
+  int steps = 5, ranks = 0;
+  bool json = false;
+};
+
+void print(const StageMeasurement& measured, bool as_json) {
+  const auto& [rates, workers] = measured;
+  const auto shown = [](double r) {
+    return r > 0 ? fixed(r, 1) + " images/s per rank" : "-";
+  };
+  const LimitOutput output{
+      .report = limit_of(rates),
+      .evidence = {{"as configured (" + counted(workers, "worker") + ")",
+                    shown(rates.whole)},
+                   {"reading, no preprocessing", shown(rates.read)},
+                   {"loading alone", shown(rates.load)},
+                   {"loading alone, one worker", shown(rates.load_one)},
+                   {"the same batch again", shown(rates.same_batch)},
+                   {"  and without the copy", shown(rates.no_copy)},
+                   {"  and without gradients of others", shown(rates.alone)}},
+      .json = {{"workers_now", workers},
+               {"images_per_s",
+                {{"whole", rates.whole},
+                 {"read", rates.read},
+                 {"load", rates.load},
+                 {"load_one", rates.load_one},
+                 {"same_batch", rates.same_batch},
+                 {"no_copy", rates.no_copy},
+                 {"alone", rates.alone}}}}};
+  std::cout << (as_json ? json_text(output.whole_json()) + "\n" : output.text())
+            << std::flush;
+}
+
+int bench_run(const BenchRunOptions& options, Invocation& invocation) {
+  const Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set,
+                  &invocation.variables, [&options](Config& c) {
+                    if (options.ranks > 0) c.launch.ranks = options.ranks;
+                  });
+  check_run(config);
+  RankWorld world = enter_world(config.launch, invocation);
+  if (const auto code = world.parent_exit_code()) return *code;
+  check_same_config(world.comm(), config);
+  const Device device = choose_device(config.launch, world.comm());
+  const auto comm =
+      gradient_communicator(world.take_comm(), device, config.launch);
+  const Dataset dataset = load_dataset(config, *comm);
+  require_training_images(dataset.splits);
+  const auto findings = static_cast<int64_t>(dataset.manifest.finding_count());
+  Network network(network_spec(config.model.arch), findings,
+                  network_options(config, device, *comm));
+  network.parameters().initialize(1);
+  const LossWeights weights = loss_weights(
+      config.train.class_weights, dataset.manifest, dataset.splits.train);
+  const int64_t batch =
+      config.train.batch ? *config.train.batch
+                         : auto_batch(config, network, *comm,
+                                      {.images = static_cast<int64_t>(
+                                           dataset.splits.train.rows.size()),
+                                       .host_bytes = available_memory_bytes(),
+                                       .cuda = device.cuda});
+  const RunContext context{config, *comm, device, dataset, network, weights};
+  Progress progress(comm->rank() == 0);
+  StageRateOptions stages{
+      .step = step_options(config, weights),
+      .images = std::max(1, static_cast<int>(batch) / comm->size()),
+      .rounds = options.steps,
+      .show = [&](const auto& what) { progress.show("bench run: " + what); }};
+  const StageMeasurement measured = measure_stages(context, stages);
+  progress.clear();
+  if (comm->rank() == 0) print(measured, options.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_run(CLI::App& bench, Invocation& invocation) {
+  auto* command =
+      bench.add_subcommand("run",
+                           "what limits training of a config: disk, decode, "
+                           "copy, compute or network, and what to do");
+  auto options = std::make_shared<BenchRunOptions>();
+  command->add_option("config", options->files, "YAML files, as for train")
+      ->required();
+  add_set_option(*command, options->set, "the files");
+  command->add_option("--steps", options->steps, "steps of each measurement")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  add_ranks_option(*command, options->ranks);
+  command->add_flag("--json", options->json,
+                    "one JSON object on stdout (docs/json.md)");
+  command->callback([&invocation, options] {
+    invocation.run = [&invocation, options] {
+      return bench_run(*options, invocation);
+    };
+  });
+}
+
+}  // namespace chexnet

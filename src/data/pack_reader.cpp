@@ -24,7 +24,7 @@ namespace chexnet {
 
 namespace {
 
-DataError bad(const std::string& path, const char* what) {
+auto bad(const std::string& path, const char* what) {
   return DataError(
       "[pack] {}: {}. Hint: write it again with chexnet-train pack", path,
       what);

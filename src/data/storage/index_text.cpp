@@ -173,7 +173,7 @@ std::string all_fields_text(const std::vector<Entry>& entries) {
 
 std::vector<Entry> entries_of_text(const std::string& text,
                                    const std::string& origin) {
-  const auto damaged = [&]() -> DataError {
+  const auto damaged = [&] {
     return DataError("[index] {}: damaged index file. Hint: delete it", origin);
   };
   const size_t sum = text.rfind("crc32c ");

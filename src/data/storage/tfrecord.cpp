@@ -235,7 +235,7 @@ void append_record(std::string& file, std::string_view data) {
 std::span<const std::byte> record_data(std::span<const std::byte> record,
                                        const std::string& path, uint64_t offset,
                                        uint64_t number) {
-  const auto damaged = [&](const char* what) -> DataError {
+  const auto damaged = [&](const char* what) {
     return DataError(
         "[tfrecord] {}: record {} at byte {}: {}. Hint: the file is damaged or "
         "not a TFRecord file; copy or write it again (and delete its .index "

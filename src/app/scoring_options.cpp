@@ -55,15 +55,12 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
   add_repeated_option(command, "--by", options.by,
                       "figures for parts of the images: sex, view, age (in "
                       "bands, age:18,40,65), or any column of the table");
-  // For tests, which want to be quick: the report's own are the defaults.
   command
       .add_option("--resamples", options.resamples,
                   "of the bootstrap (default 10000)")
-      ->check(CLI::Range(1, 1000000))
-      ->group("");
+      ->check(CLI::Range(1, 1000000));
   add_seed_option(command, "--seed", options.seed,
-                  "of the bootstrap (default 0)")
-      ->group("");
+                  "of the bootstrap (default 0)");
   command
       .add_option("--figures", options.figures,
                   "write all figures to this CSV, one on a line")

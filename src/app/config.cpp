@@ -18,15 +18,19 @@ void add_config(CLI::App& app, Invocation& invocation) {
     bool all = false, markdown = false, completion = false;
   };
   auto options = std::make_shared<Options>();
-  command->add_option("prefix", options->prefix,
-                      "only keys with this prefix, e.g. data.");
-  command->add_flag("--all", options->all,
-                    "all keys instead of the common ones");
-  command->add_flag("--markdown", options->markdown,
-                    "as a table in markdown; without a prefix the page "
-                    "docs/config.md");
-  command->add_flag("--completion", options->completion,
-                    "print the bash completion instead");
+  auto* prefix = command->add_option("prefix", options->prefix,
+                                     "only keys with this prefix, e.g. data.");
+  auto* all = command->add_flag("--all", options->all,
+                                "all keys instead of the common ones");
+  auto* markdown = command->add_flag(
+      "--markdown", options->markdown,
+      "as a table in markdown; without a prefix the page docs/config.md");
+  command
+      ->add_flag("--completion", options->completion,
+                 "print the bash completion instead")
+      ->excludes(prefix)
+      ->excludes(all)
+      ->excludes(markdown);
   command->callback([&app, &invocation, options] {
     invocation.run = [&app, options] {
       if (options->completion) {

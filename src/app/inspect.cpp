@@ -213,6 +213,10 @@ int list_run(const InspectOptions& options) {
 }
 
 int say_patients(const InspectOptions& options) {
+  if (options.files.size() > 1 || !options.set.empty())
+    throw ConfigError(
+        "[inspect] --patient asks one run folder, and nothing else. Hint: "
+        "inspect RUN --patient ID ID");
   PatientsQuery query = options.patients;
   query.run = options.files.front();
   query.json = options.json;

@@ -80,7 +80,7 @@ constexpr auto kRemoved = std::to_array<RemovedWord>({
     {"--step-ms", "pipelines", "loading alone"},
     {"patients", kProgram, "inspect RUN --patient ID"},
     {"diagnose", kProgram, "status RUN, or bench run CONFIG"},
-    {"plan", kProgram, "bench scaling CLUSTER"},
+    {"plan", kProgram, "bench scaling CLUSTER --rate GPU"},
     {"generate", kProgram, "config --completion"},
 });
 

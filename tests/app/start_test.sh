@@ -32,7 +32,9 @@ refused 2 "'allredcue' is not known. Hint: nearest are 'allreduce'" bench allred
 refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --rnks=2
 refused 2 "'patients' is gone. Hint: now inspect RUN --patient ID" patients run 7
 refused 2 "'diagnose' is gone. Hint: now status RUN, or bench run CONFIG" diagnose "$small"
-refused 2 "'plan' is gone. Hint: now bench scaling CLUSTER" plan cluster.yaml --gpu V100
+refused 2 "'plan' is gone. Hint: now bench scaling CLUSTER --rate GPU" plan cluster.yaml --gpu V100
+refused 2 "prefix excludes --completion" config --completion bash
+refused 2 "--patient asks one run folder" inspect run other --patient 7
 refused 2 "'generate' is gone. Hint: now config --completion" generate completion
 refused 2 "'--format' is gone. Hint: now --set data.manifest.format=csv" evaluate run --format csv
 refused 2 "'--threads' is gone. Hint: now --set launch.threads=2" bench step --threads 2

@@ -158,6 +158,13 @@ echo 'gpus: 4' >"$scratch/cluster.yaml"
 refused 2 "unknown key 'gpus'" bench scaling "$scratch/cluster.yaml"
 echo '{"images_per_s": 10, "batch": 4, "ranks": 2, "model": "densenet121"}' >"$scratch/bench.json"
 refused 2 "no measurement of one rank" bench scaling configs/clusters/dell_article_2019.yaml --rate "$scratch/bench.json"
+refused 2 "the rates of known GPUs are of densenet121" bench scaling configs/clusters/c4140_v100.yaml --rate V100 --model resnet50
+echo '{"images_per_s": 12, "batch": 8, "model": "densenet121", "ranks": 1}' >"$scratch/step.json"
+refused 2 "step.json is of densenet121" bench scaling configs/clusters/c4140_v100.yaml --rate "$scratch/step.json" --model resnet50
+sed 's/12,/1e308,/' "$scratch/step.json" >"$scratch/fast.json"
+refused 2 "--rate 1e+308 is out of range" bench scaling configs/clusters/c4140_v100.yaml --rate "$scratch/fast.json"
+sed 's/, "ranks": 1//' "$scratch/step.json" >"$scratch/infer.json"
+refused 2 "no measurement of one rank" bench scaling configs/clusters/c4140_v100.yaml --rate "$scratch/infer.json"
 
 cmake --install "$CHEXNET_BUILD" --prefix "$scratch/installed" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 check "the installed program runs where it lies" "$scratch/installed/bin/chexnet-train" --version

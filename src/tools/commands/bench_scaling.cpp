@@ -21,8 +21,11 @@
 namespace chexnet {
 namespace {
 
+// What the rates of known GPUs are of, and what a network is unless named.
+constexpr const char* kUsualModel = "densenet121";
+
 struct ScalingOptions {
-  std::string cluster, rate, model = "densenet121";
+  std::string cluster, rate, model;
   std::vector<int> ranks = {1,   2,   4,   8,    16,   32,  64,
                             128, 256, 512, 1024, 2048, 4096};
   double batch = 0, images = 86524, epochs = 10;
@@ -35,6 +38,17 @@ struct Rate {
   const KnownGpu* gpu = nullptr;  // that it was computed for
 };
 
+// NaN is in no range.
+void require_range(const char* option, double value, double least,
+                   double most) {
+  if (value >= least && value <= most) return;
+  throw ConfigError("[bench] --{} {} is out of range. Hint: between {} and {}",
+                    option, number_text(value), number_text(least),
+                    number_text(most));
+}
+
+constexpr double kLeastRate = 1e-6, kMost = 1e9;
+
 // The rate from what `bench step --json` printed; model and batch are its, too.
 double read_bench(const std::string& path, ScalingOptions& options) {
   const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
@@ -42,7 +56,7 @@ double read_bench(const std::string& path, ScalingOptions& options) {
     return json.contains(key) && json[key].is_number();
   };
   const bool is_of_one_rank =
-      !json.contains("ranks") || json["ranks"] == nlohmann::json(1);
+      json.contains("ranks") && json["ranks"] == nlohmann::json(1);
   const bool has_model = json.contains("model") && json["model"].is_string();
   if (json.is_discarded() || !is_number("images_per_s") ||
       !is_number("batch") || !has_model || !is_of_one_rank)
@@ -50,9 +64,18 @@ double read_bench(const std::string& path, ScalingOptions& options) {
         "[bench] --rate {}: no measurement of one rank. Hint: chexnet-train "
         "bench step --json > step.json, and --rate step.json",
         path);
-  if (options.batch == 0) options.batch = json["batch"];
-  options.model = json["model"];
-  return json["images_per_s"];
+  const std::string model = json["model"];
+  if (!options.model.empty() && options.model != model)
+    throw ConfigError(
+        "[bench] --rate {} is of {}. Hint: leave --model {} out, or measure "
+        "that network",
+        path, model, options.model);
+  options.model = model;
+  const double rate = json["images_per_s"], batch = json["batch"];
+  require_range("rate", rate, kLeastRate, kMost);
+  require_range("batch", batch, 1, 1e6);
+  if (options.batch == 0) options.batch = batch;
+  return rate;
 }
 
 Json json_of(const Prediction& p, double without_overlap, double hours) {
@@ -89,17 +112,6 @@ std::string basis_text(const KnownGpu& gpu) {
          " GB/s, " + std::string(gpu.source) + ")";
 }
 
-// NaN is in no range.
-void require_range(const char* option, double value, double least,
-                   double most) {
-  if (value >= least && value <= most) return;
-  throw ConfigError("[bench] --{} {} is out of range. Hint: between {} and {}",
-                    option, number_text(value), number_text(least),
-                    number_text(most));
-}
-
-constexpr double kMost = 1e9;
-
 void check(const ScalingOptions& options) {
   require_range("images", options.images, 1, 1e12);
   require_range("epochs", options.epochs, 0, kMost);
@@ -114,13 +126,18 @@ Rate rate_of(const Cluster& cluster, ScalingOptions& options) {
   if (options.rate.empty()) return {cluster.images_per_s};
   double number = 0;
   if (CLI::detail::lexical_cast(options.rate, number)) {
-    require_range("rate", number, 1e-6, kMost);
+    require_range("rate", number, kLeastRate, kMost);
     return {number};
   }
   std::error_code error;
   if (std::filesystem::exists(options.rate, error))
     return {read_bench(options.rate, options)};
   const KnownGpu& gpu = known_gpu(options.rate);
+  if (!options.model.empty() && options.model != kUsualModel)
+    throw ConfigError(
+        "[bench] the rates of known GPUs are of {}. Hint: --rate FILE of a "
+        "`bench step --model {} --json`",
+        kUsualModel, options.model);
   return {gpu.images_per_s, &gpu};
 }
 
@@ -128,6 +145,7 @@ int run(ScalingOptions options) {
   check(options);
   const Cluster cluster = read_cluster(options.cluster);
   const Rate rate = rate_of(cluster, options);
+  if (options.model.empty()) options.model = kUsualModel;
   if (options.batch == 0)
     options.batch = cluster.batch > 0 ? cluster.batch : 64;
   if (rate.images_per_s <= 0)
@@ -218,8 +236,8 @@ void add_bench_scaling(CLI::App& bench, Invocation& invocation) {
                       "vendor's figures: " +
                           known_gpu_names());
   command->add_option("--batch", options->batch, "images per rank");
-  command->add_option("--model", options->model, "network")
-      ->capture_default_str();
+  command->add_option("--model", options->model,
+                      "network (default: densenet121, or the rate file's)");
   command->add_option("--ranks", options->ranks, "GPU counts, e.g. 1,4,16")
       ->delimiter(',')
       ->allow_extra_args(false);

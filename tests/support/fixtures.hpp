@@ -44,8 +44,7 @@ class ScratchFolder {
 // The folder of real X-rays, or empty with a note that the test skipped.
 inline std::filesystem::path xray_folder() {
   const char* named = std::getenv("CHEXNET_XRAY_DIR");
-  const std::filesystem::path path =
-      named ? named : source_file("../shared/xray");
+  std::filesystem::path path = named ? named : source_file("../shared/xray");
   if (std::filesystem::exists(path / "nih352")) return path;
   std::cout << "skipped: no X-rays in " << path << " (set CHEXNET_XRAY_DIR)\n";
   return {};

@@ -45,22 +45,6 @@ void keep_private(const std::vector<std::string>& runs) {
       umask(umask(0) | static_cast<mode_t>(kOthers));
 }
 
-// A folder of runs, as a sweep leaves it, stands for its runs.
-std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
-  std::vector<fs::path> runs;
-  std::set<fs::path> seen;
-  std::error_code error;
-  for (const auto& folder : folders) {
-    if (fs::exists(fs::path(folder) / "results.json", error))
-      runs.emplace_back(folder);
-    else
-      for (auto& found : find_runs(folder))
-        if (!is_waiting_run(found)) runs.push_back(std::move(found));
-  }
-  std::erase_if(runs, [&](const auto& run) { return !is_new_run(run, seen); });
-  return runs;
-}
-
 // An empty file would do as a config, but no run left it: --no-images would not
 // know what to hide.
 void check_config_of(const fs::path& run) {
@@ -72,6 +56,34 @@ void check_config_of(const fs::path& run) {
       "does. Hint: the file is damaged; copy it again from where the run was "
       "made",
       file.string());
+}
+
+// One of a folder of runs keeps nobody from comparing the others.
+bool is_damaged(const fs::path& run) {
+  try {
+    check_config_of(run);
+    return false;
+  } catch (const Error& e) {
+    log_warning(std::string(e.what()) + "; this run is left out");
+    return true;
+  }
+}
+
+// A folder of runs, as a sweep leaves it, stands for its runs.
+std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
+  std::vector<fs::path> runs;
+  std::set<fs::path> seen;
+  std::error_code error;
+  for (const auto& folder : folders) {
+    if (fs::exists(fs::path(folder) / "results.json", error))
+      runs.emplace_back(folder);
+    else
+      for (auto& found : find_runs(folder))
+        if (found == folder || !(is_waiting_run(found) || is_damaged(found)))
+          runs.push_back(std::move(found));
+  }
+  std::erase_if(runs, [&](const auto& run) { return !is_new_run(run, seen); });
+  return runs;
 }
 
 // The runs that the page is of. Each form of the page needs another part of
@@ -88,7 +100,6 @@ std::vector<fs::path> checked_runs(const ReportArguments& options) {
 
 int run(const ReportArguments& options) {
   const std::vector<fs::path> runs = checked_runs(options);
-  const fs::path& folder = runs.front();
   const fs::path page = page_of(options);
   prepare_own_output(page.string(), kHead);
   keep_private(options.runs);
@@ -98,10 +109,10 @@ int run(const ReportArguments& options) {
     write_atomically(page, compared.html);
     sentences = std::move(compared.sentences);
   } else if (options.no_images || !options.out.empty()) {
-    write_atomically(page,
-                     report_html(folder, {.for_sharing = options.no_images}));
+    write_atomically(
+        page, report_html(runs.front(), {.for_sharing = options.no_images}));
   } else {
-    write_report(folder);
+    write_report(runs.front());
   }
   log_info("report " + page.string());
   for (const auto& sentence : sentences) log_info(sentence);

@@ -8,6 +8,7 @@
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/files.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_results.hpp"
@@ -22,12 +23,14 @@ namespace {
 namespace fs = std::filesystem;
 
 // Names are unique: a sweep's runs may share one.
-std::vector<Compared> read_runs(const std::vector<RunSummary>& summaries) {
+std::vector<Compared> with_results(const std::vector<RunSummary>& summaries,
+                                   std::vector<Json> results) {
   std::vector<Compared> runs;
   std::set<std::string> names;
-  for (const auto& summary : summaries) {
+  for (size_t i = 0; i < summaries.size(); ++i) {
+    const RunSummary& summary = summaries[i];
     const fs::path folder = summary.folder;
-    Compared run{folder, summary.name, read_results(folder), "", &summary};
+    Compared run{folder, summary.name, std::move(results[i]), "", &summary};
     run.split = main_split(run.results);
     if (run.name.empty() || !names.insert(run.name).second)
       run.name = folder.string();
@@ -36,18 +39,31 @@ std::vector<Compared> read_runs(const std::vector<RunSummary>& summaries) {
   return runs;
 }
 
-// One without results keeps nobody from comparing the others.
+// One without results, or with damaged ones, keeps nobody from comparing the
+// others. Fills `results`, one of each run that it returns.
 std::vector<RunSummary> runs_with_results(const std::vector<fs::path>& folders,
+                                          std::vector<Json>& results,
                                           std::vector<std::string>& sentences) {
   std::vector<RunSummary> runs;
   std::error_code error;
   for (const auto& folder : folders) {
     RunSummary run = summarize_run(folder);
-    if (fs::exists(folder / "results.json", error))
-      runs.push_back(std::move(run));
-    else
+    const auto leave_out = [&](const std::string& why) {
       sentences.push_back(run.name + " (" + run.state +
-                          ") is left out: it has no final scores");
+                          ") is left out: " + why);
+    };
+    if (!fs::exists(folder / "results.json", error)) {
+      leave_out("it has no final scores");
+      continue;
+    }
+    try {
+      results.push_back(read_results(folder));
+    } catch (const Error& e) {
+      log_warning(e.what());
+      leave_out("its results.json is damaged");
+      continue;
+    }
+    runs.push_back(std::move(run));
   }
   return runs;
 }
@@ -230,11 +246,13 @@ ComparisonPage comparison_page(const std::vector<fs::path>& folders) {
         "[report] one run cannot be compared. Hint: report "
         "--compare RUN RUN...");
   std::vector<std::string> sentences;
+  std::vector<Json> results;
   const std::vector<RunSummary> summaries =
-      runs_with_results(folders, sentences);
+      runs_with_results(folders, results, sentences);
   if (summaries.size() < 2)
     for (const auto& folder : folders) read_results(folder);  // says which
-  const std::vector<Compared> runs = read_runs(summaries);
+  const std::vector<Compared> runs =
+      with_results(summaries, std::move(results));
   for (const auto& run : runs)
     if (!member(run.results, "resume_changes").empty())
       sentences.push_back(run.name +

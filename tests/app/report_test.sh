@@ -45,6 +45,10 @@ mkdir "$scratch/sweep" && cp -r "$scratch/one" "$scratch/two" "$scratch/sweep"
 sed -i 's/"ranks":1,/"ranks":2,/' "$scratch/sweep/two/metrics.jsonl"  # as if it had had two
 check "a folder of runs" "$forked" report --compare "$scratch/sweep" --out "$scratch/sweep.html"
 check "stands for its runs" grep -q "train.lr=3e-04 minus " "$scratch/sweep.html"
+cp -r "$scratch/one" "$scratch/sweep/unread" && : >"$scratch/sweep/unread/config.yaml"
+cp -r "$scratch/two" "$scratch/sweep/spoiled" && echo '{' >"$scratch/sweep/spoiled/results.json"
+check "with damaged ones in it" "$forked" report --compare "$scratch/sweep" --out "$scratch/sweep2.html" 2>"$scratch/log"
+check "which are left out" eval 'grep -q "unread/config.yaml.*this run is left out" "$scratch/log" && grep -q "spoiled .*is left out: its results.json is damaged" "$scratch/log" && grep -q "train.lr=3e-04 minus " "$scratch/sweep2.html"'
 check "on other numbers of ranks scaling is shown" grep -q "speed-up" "$scratch/sweep.html"
 check "on one number it is not" bash -c '! grep -q "speed-up" "$0"' "$scratch/both.html"
 refused 2 "one run cannot be compared" report --compare "$scratch/one"

@@ -82,7 +82,11 @@ std::string ImageScoreRows::text_heading() const {
   if (decisions_)
     text += "* = positive: at least the finding's threshold (" +
             decisions_->rule + ", chosen on validation)\n";
-  std::vector<std::string> none, rough;
+  return text;
+}
+
+std::vector<std::string> ImageScoreRows::limits_of_thresholds() const {
+  std::vector<std::string> none, rough, sentences;
   for (size_t k = 0; decisions_ && k < findings_.size(); ++k) {
     if (!threshold(k))
       none.push_back(findings_[k]);
@@ -90,11 +94,13 @@ std::string ImageScoreRows::text_heading() const {
       rough.push_back(findings_[k]);
   }
   if (!none.empty())
-    text += "without a threshold, so never called: " + listed(none) + "\n";
+    sentences.push_back("without a threshold, so never called: " +
+                        listed(none));
   if (!rough.empty())
-    text +=
-        "rough, chosen on fewer than ten positives: " + listed(rough) + "\n";
-  return text;
+    sentences.push_back(
+        "rough thresholds, chosen on fewer than ten positives: " +
+        listed(rough));
+  return sentences;
 }
 
 std::string ImageScoreRows::text(const ImageScore& image) const {

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <utility>
 
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
@@ -25,6 +26,12 @@ RowWriter::RowWriter(const InputSet& set, ImageScoreRows rows,
   if (!places.csv.empty()) csv_.emplace(places.csv);
   if (csv_) csv_->write(rows_.csv_heading());
   if (text_) std::cout << rows_.text_heading();
+  for (const auto& sentence : rows_.limits_of_thresholds()) {
+    if (text_)
+      std::cout << sentence << "\n";
+    else
+      log_info(sentence);
+  }
 }
 
 // Scores come in the order of the images that could be opened. Those that could

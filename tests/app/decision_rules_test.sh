@@ -36,6 +36,7 @@ check "and calibration" grep -q "^Calibration, fitted on validation" "$scratch/t
 "$program" predict "$model" "$phantom/images" --out "$scratch/p.csv" --json >"$scratch/p.json" 2>"$scratch/err"
 check "yes is a probability of at least the threshold" python3 "$checks" predictions "$scratch"
 "$program" predict "$model" "$phantom/images" --rule sensitivity --calibration isotonic --json >"$scratch/s.json" 2>"$scratch/err"
+check "beside rows of JSON the log says which thresholds are rough" grep -q "^rough thresholds, chosen on fewer than ten positives: " "$scratch/err"
 check "another rule, another calibration" grep -q '"operating_point":{"rule":"sensitivity","calibration":"isotonic"' "$scratch/s.json"
 "$program" predict "$model" "$phantom/images" --ranks 2 --set data.workers=3 --set eval.batch=8 --out "$scratch/two.csv" 2>"$scratch/err"
 check "on two ranks and more threads the same" cmp "$scratch/p.csv" "$scratch/two.csv"

@@ -151,6 +151,7 @@ refused 2 "is read by this command and would be replaced" predict "$run" @list.t
 refused 2 "is read by this command and would be replaced" predict "$run" @list.txt --out ./list.txt
 refused 2 "is read by this command and would be replaced" predict "$run" all.tar --out all.tar
 refused 2 "or written twice" predict "$run" all.tar --out both --heatmaps ./both
+refused 2 "inside the input set" predict "$run" set --heatmaps set/maps
 check "and neither was made" test ! -e both
 refused 2 "was not written by this command: it is not replaced" predict "$run" set --out "${files[0]}"
 refused 2 "is read by this command and would be replaced" predict handed_on.safetensors set --out handed_on.safetensors

@@ -40,6 +40,8 @@ class ImageScoreRows {
   // and others up to the three highest, or what is wrong. Control characters of
   // names are shown as \xHH.
   std::string text_heading() const;
+  // Sentences: findings that have no threshold, or a rough one.
+  std::vector<std::string> limits_of_thresholds() const;
   std::string text(const ImageScore& image) const;
   // image,prob:<finding>…[,calibrated:<finding>…,positive:<finding>…],error,
   // note;

@@ -113,10 +113,11 @@ std::string summary_text(const RunSummary& run) {
   // run.epoch counts complete ones: a run that goes on is in the next.
   const bool complete = run.total_steps > 0 && run.step >= run.total_steps;
   const int64_t epoch = complete ? run.epoch : run.epoch + 1;
-  Rows rows = {{"run", run.folder + "  (" + run.state + ")"},
-               {"step", std::to_string(run.step) + " of " +
-                            std::to_string(run.total_steps) + ", epoch " +
-                            std::to_string(epoch)}};
+  Rows rows = {{"run", run.folder + "  (" + run.state + ")"}};
+  if (run.total_steps > 0)
+    rows.emplace_back("step", std::to_string(run.step) + " of " +
+                                  std::to_string(run.total_steps) + ", epoch " +
+                                  std::to_string(epoch));
   if (run.state == "running" && run.seconds_to_go)
     rows.emplace_back("to go", readable_s(*run.seconds_to_go));
   if (run.state == "running" && run.job_seconds_left)
@@ -129,15 +130,15 @@ std::string summary_text(const RunSummary& run) {
                                           fixed(run.slowest_ratio, 2) +
                                           " x the median)");
   if (run.loss) rows.emplace_back("loss", fixed(*run.loss, 4));
-  if (run.val_auroc.value)
-    rows.emplace_back(
-        "validation AUROC",
-        mean_auroc_text(run.val_auroc) + "; " +
-            (run.best_step < 0
-                 ? "last evaluation"
-                 : "at the best step, " + std::to_string(run.best_step)));
+  const std::string at = run.best_step < 0 ? "; last evaluation"
+                                           : "; at the best step, " +
+                                                 std::to_string(run.best_step);
+  // Two intervals of one figure, of other resamples, would be a riddle.
+  if (run.val_auroc.value && !run.final_auroc.contains("val"))
+    rows.emplace_back("validation AUROC", mean_auroc_text(run.val_auroc) + at);
   for (const auto& [split, mean] : run.final_auroc)
-    rows.emplace_back("final AUROC, " + split, mean_auroc_text(mean));
+    rows.emplace_back("final AUROC, " + split,
+                      mean_auroc_text(mean) + (split == "val" ? at : ""));
   rows.emplace_back("checkpoint",
                     run.checkpoint_s
                         ? run.checkpoint + ", " +

@@ -314,6 +314,11 @@ TEST_CASE("a mean AUROC has its interval in status") {
   const std::string text = summary_text(run);
   CHECK(text.find("0.750 (0.700 - 0.800); at the best step") !=
         std::string::npos);
+  RunSummary ended = run;
+  ended.final_auroc["val"] = run.val_auroc;
+  const std::string once = summary_text(ended);
+  CHECK(once.find("final AUROC, val") != std::string::npos);
+  CHECK(once.find("validation AUROC") == std::string::npos);
   CHECK(text.find("0.625 (0.500 - 0.700)") != std::string::npos);
   const auto json = nlohmann::json::parse(summary_json(run));
   CHECK(json["validation"]["mean_auroc_interval"] == nlohmann::json{0.7, 0.8});

@@ -33,6 +33,8 @@ refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --
 refused 2 "'patients' is gone. Hint: now inspect RUN --patient ID" patients run 7
 refused 2 "'diagnose' is gone. Hint: now status RUN, or bench run CONFIG" diagnose "$small"
 refused 2 "'plan' is gone. Hint: now bench scaling CLUSTER --rate GPU" plan cluster.yaml --gpu V100
+refused 2 "'plan' is gone. Hint: now bench scaling" plan --help
+refused 2 "'--sensitivity' is gone. Hint: now --set eval.sensitivity=0.9" evaluate --predictions p.csv --sensitivity 0.9
 refused 2 "prefix excludes --completion" config --completion bash
 refused 2 "--patient asks one run folder" inspect run other --patient 7
 refused 2 "'generate' is gone. Hint: now config --completion" generate completion

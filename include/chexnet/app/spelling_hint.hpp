@@ -9,9 +9,9 @@ class App;
 
 namespace chexnet {
 
-// After a parse that failed: a line that names the first word nobody took, and
-// what is written instead of an option that is gone, else the commands or
-// options nearest to it; empty where no word is left.
+// After a parse that failed or ended in a help: a line that names the first
+// word nobody took, and what is written instead of an option that is gone, else
+// the commands or options nearest to it; empty where no word is left.
 std::string spelling_hint(const CLI::App& app);
 
 }  // namespace chexnet

@@ -153,8 +153,12 @@ int main(int argc, char** argv) {
       return chexnet::code_when_said(0);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int rc = app.exit(e, std::cout, std::cerr);
-    if (rc != 0) std::cerr << chexnet::spelling_hint(app);
+    // What is said of it follows from a word that nobody took, as does the help
+    // of the command above it.
+    const std::string unknown = chexnet::spelling_hint(app);
+    std::cerr << unknown;
+    const int rc = unknown.empty() ? app.exit(e, std::cout, std::cerr)
+                                   : static_cast<int>(ExitCode::kUsage);
     return rc == 0 ? chexnet::code_when_said(0)
                    : static_cast<int>(ExitCode::kUsage);
   }

@@ -63,6 +63,18 @@ void say_what_has_no_scores(const Manifest& manifest,
              " has no such column: " + listed(absent));
 }
 
+void refuse_unused_targets(const EvaluateOptions& options) {
+  for (const auto& item : options.set)
+    if (options.scoring.choose_on.empty() &&
+        (item.starts_with("eval.sensitivity=") ||
+         item.starts_with("eval.specificity=")))
+      throw ConfigError(
+          "[evaluate] --set {}: thresholds of this rule are chosen with "
+          "--choose-on, and without it they are the model's own. Hint: "
+          "--choose-on RUN/predictions_val.csv",
+          item);
+}
+
 // Before the work: places to write to that are there, and none that is read.
 void check_outputs(const EvaluateOptions& options,
                    const std::filesystem::path& model) {
@@ -289,6 +301,7 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
     if (options->model.empty() == options->predictions.empty())
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");
     invocation.run = [&invocation, options] {
+      refuse_unused_targets(*options);
       ObjectFiles objects(options->set);
       EvaluateOptions local = *options;
       local.model = objects.model(options->model);

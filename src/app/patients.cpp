@@ -75,7 +75,10 @@ void print_patients(const PatientsQuery& query) {
 
   Json json = Json::array();
   for (const auto& patient : query.patients) {
-    const ImagesOfSplits& found = known[ids.written(patient)];
+    // Also asked as split.csv has it: by pseudonym.
+    const bool is_written = known.contains(patient);
+    const ImagesOfSplits& found =
+        known[is_written ? patient : ids.written(patient)];
     Json same_number = Json::object();
     std::string more;
     for (const auto& other : other_spellings(patient)) {

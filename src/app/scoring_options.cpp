@@ -113,6 +113,8 @@ Groups read_groups(const ScoringOptions& options, const Manifest* manifest) {
   for (const auto& by : options.by) {
     const bool has_bands = by.starts_with("age:");
     const std::string column = has_bands ? "age" : by;
+    if (std::ranges::find(groups, column, &Grouping::column) != groups.end())
+      throw ConfigError("[evaluate] --by {}: given twice. Hint: once", column);
     groups.push_back(
         {column, group_values(*manifest, column,
                               has_bands ? bands_of(by) : kAgeBands)});

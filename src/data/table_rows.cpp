@@ -58,6 +58,23 @@ float parse_weight(std::string_view cell, const Table& table,
   return *value;
 }
 
+namespace {
+
+// All columns in the order of the file, where a person can take them in.
+std::string columns_hint(const std::string& name,
+                         const std::vector<std::string>& header) {
+  constexpr size_t kMostListed = 12;
+  if (header.size() > kMostListed)
+    return "nearest are " + nearest_names(name, header) + ", of " +
+           counted(std::ssize(header), "column");
+  std::string text;
+  for (const auto& column : header)
+    text += (text.empty() ? "the header has '" : ", '") + column + "'";
+  return text;
+}
+
+}  // namespace
+
 size_t column(const std::vector<std::string>& header, const std::string& name,
               const Table& table, const std::string& remedy) {
   auto found = std::ranges::find(header, name);
@@ -65,9 +82,7 @@ size_t column(const std::vector<std::string>& header, const std::string& name,
       std::ranges::count(header, lowered(name), lowered) == 1)
     found = std::ranges::find(header, lowered(name), lowered);
   if (found == header.end())
-    table.fail("no column '" + name + "'",
-               "the header has " + nearest_names(name, header, header.size()) +
-                   remedy);
+    table.fail("no column '" + name + "'", columns_hint(name, header) + remedy);
   if (std::ranges::count(header, *found) > 1)
     table.fail("column '" + name + "' is in the header twice",
                "nobody can tell which one counts: rename or remove one");

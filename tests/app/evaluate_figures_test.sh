@@ -25,6 +25,8 @@ refused 3 "no image is in both tables" evaluate "$scratch/run" --against "$val"
 refused 3 "of the scored images are also in the table that thresholds are chosen on" evaluate --predictions "$val" --choose-on "$val"
 refused 4 "/nowhere/f.csv" evaluate "$scratch/run" --figures /nowhere/f.csv
 refused 2 "--prevalence" evaluate "$scratch/run" --prevalence 2
+refused 2 "chosen with --choose-on" evaluate "$scratch/run" --set eval.sensitivity=0.9
+refused 2 "--by age: given twice" evaluate "$scratch/run" --by age --by age:18
 refused 2 "--threshold" evaluate --predictions "$val" --threshold nan
 refused 2 "--prevalence" evaluate --predictions "$val" --prevalence nan
 

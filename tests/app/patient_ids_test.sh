@@ -25,6 +25,9 @@ trained=$(awk -F, 'NR > 1 { print $2; exit }' table.csv)
 "$program" inspect run --patient "$trained" nobody >said
 check "inspect --patient: one is in the run, one is not" grep -q "^nobody: not in this run" said
 check "and with how many images" grep -qE "^$trained: (train|val|test) \([0-9]+ images?\)" said
+pseudonym=$(awk -F, 'NR > 1 { print $2; exit }' run/split.csv)
+"$program" inspect run --patient "$pseudonym" >said
+check "a pseudonym of split.csv is found, too" grep -qE "^$pseudonym: (train|val|test) \([0-9]+ images?\)" said
 "$program" evaluate run --manifest table.csv --images "$phantom/images" --set data.manifest.format=csv >/dev/null 2>log
 check "scoring the training's patients is found by their pseudonyms" grep -q "are of patients that the model was trained on" log
 
@@ -32,7 +35,7 @@ cp -r run cut; sed 2d run/split.csv >cut/split.csv
 refused 3 "is not the table that the run wrote" inspect cut --patient "$trained"
 refused 3 "is not the table that the run wrote" evaluate cut --manifest table.csv --images "$phantom/images" --set data.manifest.format=csv
 check "sha256sum agrees with the run's own" sh -c 'cd run && sha256sum -c --quiet split.csv.sha256'
-awk -F, 'NR > 1 { print $2; exit }' run/split.csv >withdrawn.txt
+echo "$pseudonym" >withdrawn.txt
 refused 3 "is a pseudonym, as split.csv may have it" train site.yaml --out no --set data.exclude=withdrawn.txt
 
 mv "$key" elsewhere

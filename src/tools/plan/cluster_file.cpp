@@ -60,15 +60,22 @@ Cluster read_cluster(const std::filesystem::path& path) {
       {"loader.bytes_per_image", number(cluster.loader.bytes_per_image)}};
   std::vector<std::string> names;
   for (const auto& [name, take] : keys) names.push_back(name);
-  for (const auto& [key, value] : read_strict_yaml_file(path)) {
+  const auto values = read_strict_yaml_file(path);
+  if (values.empty())
+    throw ConfigError(
+        "[bench] {}: describes no cluster. Hint: gpus_per_node, "
+        "intra_gb_per_s, inter_gb_per_s, images_per_s, batch",
+        path.string());
+  for (const auto& [key, value] : values) {
     const auto found = keys.find(key);
     if (found == keys.end())
-      throw ConfigError("[plan] {}: unknown key '{}'. Hint: nearest are {}",
+      throw ConfigError("[bench] {}: unknown key '{}'. Hint: nearest are {}",
                         value.place, key, nearest_names(key, names));
     if (value.is_list || value.items.size() != 1 ||
         !found->second(value.items.front()))
       throw ConfigError(
-          "[plan] {}: '{}' is no such value. Hint: a number, or true and false",
+          "[bench] {}: '{}' is no such value. Hint: a number, or true and "
+          "false",
           value.place, key);
   }
   constexpr double kMostGpus = 1 << 20;
@@ -76,7 +83,7 @@ Cluster read_cluster(const std::filesystem::path& path) {
   if (gpus > kMostGpus || cluster.fabric.gpus_per_node < 1 ||
       cluster.fabric.intra_gb_per_s <= 0 || cluster.fabric.inter_gb_per_s <= 0)
     throw ConfigError(
-        "[plan] {}: a cluster needs GPUs and bandwidth. Hint: gpus_per_node, "
+        "[bench] {}: a cluster needs GPUs and bandwidth. Hint: gpus_per_node, "
         "intra_gb_per_s and inter_gb_per_s above 0",
         path.string());
   return cluster;

@@ -135,7 +135,7 @@ TEST_CASE("a cluster has a number of GPUs that can be, and a real network") {
   const ScratchFolder folder;
   for (const char* text :
        {"gpus_per_node: 1e300", "gpus_per_node: inf", "gpus_per_node: 0.5",
-        "inter_gb_per_s: inf", "jitter: nan"}) {
+        "inter_gb_per_s: inf", "jitter: nan", "# nothing\n"}) {
     CAPTURE(text);
     CHECK_FALSE(error_of<ConfigError>([&] {
                   read_cluster(folder.write("c.yaml", text));

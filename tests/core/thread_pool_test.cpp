@@ -23,7 +23,8 @@ TEST_CASE(
         seen[static_cast<size_t>(thread)] = 1;
       });
     CHECK(values == std::vector<int>(97, 200 * 201 / 2));
-    CHECK(seen[0] == 1);
+    // Of several a thread may come too late for each task; one does all.
+    CHECK((threads > 1 || seen[0] == 1));
     thread_pool.run(0, [&](int, int) { values[0] = -1; });
     CHECK(values[0] == 200 * 201 / 2);
   }

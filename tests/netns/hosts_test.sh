@@ -64,7 +64,7 @@ no_process() {  # on these hosts, whatever others do on this machine
   pgrep -fa -- "--out $1"; daemons; return 1
 }
 named_in_time() {  # RUN EVENT_NS TEXT
-  local written; written=$(stat -c %Y.%N "$1/postmortem.json" 2>/dev/null) || { echo "no post-mortem"; tail -n 20 "$1.log"; return 1; }
+  local written; written=$(stat -c %.9Y "$1/postmortem.json" 2>/dev/null) || { echo "no post-mortem"; tail -n 20 "$1.log"; return 1; }
   # The time is printed, and judged on a quiet machine (docs/measurements.md); here only that it came.
   look "
 after = $written - $2 / 1e9

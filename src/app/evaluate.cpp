@@ -223,8 +223,8 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
     overlap = check_scored_data({set, is_split ? options.split : ""}, config,
                                 card, file);
   }
-  read_shared_network(file, config, card, comm, network);
   files.reset();
+  read_shared_network(file, config, card, comm, network);
   // Unweighted, so that losses of runs with other weights compare, and no
   // training split is needed.
   const LossWeights weights =

@@ -4,7 +4,11 @@
 #include "model_file.hpp"
 
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <utility>
 
+#include "chexnet/comm/watch/wait_deadline.hpp"
+#include "chexnet/core/safetensors.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "chexnet/train/run/train_state.hpp"
 
@@ -39,8 +43,13 @@ void read_shared_network(const std::filesystem::path& file,
                          Communicator& comm, Network& network) {
   const Strings& findings =
       config.data.findings.empty() ? card.findings : config.data.findings;
-  if (comm.rank() == 0)
-    read_network(file, config, findings, network.parameters());
+  if (comm.rank() == 0) {
+    std::optional<StorageWait> reading(std::in_place, config.launch.timeout_s,
+                                       "reading the model");
+    const SafetensorsFile model(file);
+    reading.reset();  // a GPU that hangs is none of storage
+    take_network(model, file, config, findings, network.parameters());
+  }
   broadcast_from_rank_0(comm, network.parameters(), nullptr);
 }
 

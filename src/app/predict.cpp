@@ -209,8 +209,8 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(card.findings.size()),
                   network_options(config, device, comm));
-  files.emplace(config.launch.timeout_s, kReadingModel);
   read_shared_network(file, config, card, comm, network);
+  files.emplace(config.launch.timeout_s, kReadingModel);
   if (comm.rank() == 0) {
     keep_images(options, set);
     warn_of_weighted_loss(config);

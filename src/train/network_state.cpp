@@ -158,7 +158,13 @@ void check_same_data(const std::filesystem::path& folder,
 void read_network(const std::filesystem::path& path, const Config& config,
                   const std::vector<std::string>& findings,
                   Parameters& parameters) {
-  const SafetensorsFile file(path);
+  take_network(SafetensorsFile(path), path, config, findings, parameters);
+}
+
+void take_network(const SafetensorsFile& file,
+                  const std::filesystem::path& path, const Config& config,
+                  const std::vector<std::string>& findings,
+                  Parameters& parameters) {
   const auto json = description_of(file, path);
   const auto differs = [&](const std::string& what, const std::string& saved,
                            const std::string& asked) {

@@ -9,6 +9,7 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
+#include "chexnet/core/safetensors.hpp"
 #include "chexnet/model/network.hpp"
 #include "chexnet/train/model_card.hpp"
 #include "chexnet/train/optimizer.hpp"
@@ -36,6 +37,12 @@ std::string not_finite_state(const Parameters& parameters,
 // when it is of another network, or learnt other findings, or saw other
 // preprocessing than `config` asks for.
 void read_network(const std::filesystem::path& file, const Config& config,
+                  const std::vector<std::string>& findings,
+                  Parameters& parameters);
+// The same of what was read already: only the device may be waited for.
+// `origin` names it in errors.
+void take_network(const SafetensorsFile& file,
+                  const std::filesystem::path& origin, const Config& config,
                   const std::vector<std::string>& findings,
                   Parameters& parameters);
 // A resume must walk the same images: CheckpointError when the training split

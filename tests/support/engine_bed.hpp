@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "chexnet/core/philox.hpp"
-#include "model/engine/pass.hpp"
+#include "model/engine/build.hpp"
+#include "model/engine/run.hpp"
 
 namespace chexnet {
 

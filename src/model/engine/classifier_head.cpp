@@ -41,8 +41,7 @@ ClassifierHead<S>::ClassifierHead(Build<S>& build,
   weight_end_ = weight + static_cast<int64_t>(findings) * channels;
   bias_end_ = bias + findings;
   LinearAllocator allocator;
-  allocator.take<double>(
-      PartSums::size(std::min(shape.images, kForwardParts), channels));
+  PartSums::in(allocator, std::min(shape.images, kForwardParts), channels);
   build.need_workspace(allocator.used());
 }
 
@@ -134,9 +133,8 @@ void ClassifierHead<S>::backward_weights(const Run<S>& run,
 template <class S>
 PartSums ClassifierHead<S>::sums(std::byte* region) const {
   LinearAllocator allocator(region);
-  const int parts = std::min(shape_.images, kForwardParts);
-  return {allocator.take<double>(PartSums::size(parts, channels_)), parts,
-          channels_};
+  return PartSums::in(allocator, std::min(shape_.images, kForwardParts),
+                      channels_);
 }
 
 template <class S>

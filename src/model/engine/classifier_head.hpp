@@ -3,8 +3,9 @@
 
 #include <string>
 
-#include "norm.hpp"
-#include "pass.hpp"
+#include "build.hpp"
+#include "parts.hpp"
+#include "run.hpp"
 
 namespace chexnet {
 

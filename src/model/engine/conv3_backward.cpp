@@ -89,8 +89,7 @@ auto Conv3Backward<S>::space_in(std::byte* region, int threads) const -> Space {
   s.weight_size = int64_t{taps()} * shape_.in * shape_.out;
   s.packed = allocator.take<A>(s.weight_size / shape_.pair);
   s.weights = allocator.take<A>(s.weight_size * cut.items.parts);
-  s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, shape_.in)),
-            cut.items.parts, shape_.in};
+  s.sums = PartSums::in(allocator, cut.items.parts, shape_.in);
   if (shape_.winograd) {
     s.v = s.q = kernels_.frequencies() * kernels_.step(shape_.out);
     s.m =

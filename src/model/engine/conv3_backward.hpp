@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backward_pass.hpp"
 #include "conv3_shape.hpp"
 
 namespace chexnet {

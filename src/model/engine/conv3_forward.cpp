@@ -49,8 +49,7 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads,
       shape_.winograd ? shape_.tile_chunks(kernels_).parts : shape_.groups,
       kForwardParts);
   if (training) s.packed = allocator.take<A>(packed_elements());
-  s.sums = {allocator.take<double>(PartSums::size(parts, shape_.out)), parts,
-            shape_.out};
+  s.sums = PartSums::in(allocator, parts, shape_.out);
   if (shape_.winograd) {
     s.v = kernels_.frequencies() * kernels_.step(shape_.in);
     s.m = kernels_.frequencies() * kernels_.step(shape_.out);

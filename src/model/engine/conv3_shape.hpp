@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "pass.hpp"
+#include "build.hpp"
+#include "parts.hpp"
+#include "run.hpp"
 
 namespace chexnet {
 

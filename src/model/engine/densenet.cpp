@@ -1,6 +1,6 @@
 #include "densenet.hpp"
 
-// Moments of the plan (pass.hpp): the stem is 1, each dense layer and each
+// Moments of the plan (build.hpp): the stem is 1, each dense layer and each
 // transition one more. The stem writes straight into the first block's map, a
 // transition into the next block's, so there is no copy between them.
 namespace chexnet {
@@ -33,19 +33,19 @@ void DenseNet<S>::forward(const Run<S>& run, const uint8_t* images,
                           A* logits) const {
   const Features<S>& first = blocks_.front().features();
   {
-    const auto span = run.forward_span("stem");
+    const auto span = run.span(Phase::kForward, "stem");
     const PartSums sums =
         stem_.forward(run, images, first.data(run), first.channels);
     if (run.training) first.statistics.set(run, sums, 0, first.count(run));
   }
   for (size_t b = 0; b < blocks_.size(); ++b) {
-    const auto span = run.forward_span("block", b + 1);
+    const auto span = run.span(Phase::kForward, "block", b + 1);
     blocks_[b].forward(run);
     if (b < transitions_.size())
       transitions_[b].forward(run, blocks_[b].features(),
                               blocks_[b + 1].features());
   }
-  const auto span = run.forward_span("head");
+  const auto span = run.span(Phase::kForward, "head");
   const Features<S>& last = blocks_.back().features();
   last_norm_->prepare(run, last.statistics, last.count(run));
   head_->forward(run, features(run), logits);
@@ -61,7 +61,7 @@ template <class S>
 void DenseNet<S>::backward(const Run<S>& run, const uint8_t* images,
                            const A* dlogits) const {
   {
-    const auto span = run.backward_span("head");
+    const auto span = run.span(Phase::kBackward, "head");
     head_->backward_weights(run, dlogits);
     if (!run.training) return;
     const Features<S>& last = blocks_.back().features();
@@ -76,13 +76,13 @@ void DenseNet<S>::backward(const Run<S>& run, const uint8_t* images,
                                 last.statistics, last.count(run));
   }
   for (size_t b = blocks_.size(); b-- > 0;) {
-    const auto span = run.backward_span("block", b + 1);
+    const auto span = run.span(Phase::kBackward, "block", b + 1);
     if (b < transitions_.size())
       transitions_[b].backward(run, blocks_[b].features(),
                                blocks_[b + 1].features());
     blocks_[b].backward(run);
   }
-  const auto span = run.backward_span("stem");
+  const auto span = run.span(Phase::kBackward, "stem");
   const Features<S>& first = blocks_.front().features();
   constexpr int kChannels = Stem<S>::kChannels;
   A* a = run.template kept_at<A>(constants_);

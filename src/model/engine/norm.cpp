@@ -21,7 +21,7 @@
 //
 // Invariant: clear_corrections comes before the first reader's backward of a
 // step, final_gradient after the last one's. Sums are double; parts are
-// combined in order (pass.hpp).
+// combined in order (parts.hpp).
 namespace chexnet {
 
 template <class S>

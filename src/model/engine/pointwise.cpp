@@ -74,17 +74,6 @@ struct PointwiseConvolution<S>::ForwardSpace {
 };
 
 template <class S>
-struct PointwiseConvolution<S>::BackwardSpace {
-  A* packed = nullptr;
-  A* weights = nullptr;  // [part][out][in]
-  PartSums sums;
-  A* panels = nullptr;  // [thread]
-  int64_t by_channels = 0, by_pixels = 0,
-          y = 0;  // elements of the three panels of a thread
-  size_t bytes = 0;
-};
-
-template <class S>
 PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build,
                                               const std::string& name, int in,
                                               int out, MapShape shape,
@@ -110,7 +99,8 @@ PointwiseConvolution<S>::PointwiseConvolution(Build<S>& build,
   build.need_workspace(
       forward_space(nullptr, build.threads, build.training).bytes);
   if (build.training)
-    build.need_workspace(backward_space(nullptr, build.threads).bytes);
+    build.need_workspace(
+        backward_space(nullptr, backward_cut(build.threads)).bytes);
   else
     build.need_workspace_of_thread(forward_space(nullptr, 1, false).bytes);
 }
@@ -124,7 +114,7 @@ auto PointwiseConvolution<S>::forward_space(std::byte* region, int threads,
   const int parts = static_cast<int>(std::min<int64_t>(tiles_, kForwardParts));
   if (training)
     s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
-  s.sums = {allocator.take<double>(PartSums::size(parts, out_)), parts, out_};
+  s.sums = PartSums::in(allocator, parts, out_);
   s.panel = static_cast<int64_t>(in_) * tile_ / pair_;
   s.panels = allocator.take<A>(2 * s.panel * threads);
   s.bytes = allocator.used();
@@ -145,24 +135,13 @@ BackwardCut PointwiseConvolution<S>::backward_cut(int threads) const {
           std::clamp(in_ / std::max(kLeast, out_), 1, wanted)};
 }
 
+// A thread's panels: of dy, one by channels, or of pairs two of half the size,
+// by channels and by pixels; then y.
 template <class S>
-auto PointwiseConvolution<S>::backward_space(std::byte* region,
-                                             int threads) const
-    -> BackwardSpace {
-  const BackwardCut cut = backward_cut(threads);
-  LinearAllocator allocator(region);
-  BackwardSpace s;
-  s.packed = allocator.take<A>(static_cast<int64_t>(in_) * out_ / pair_);
-  s.weights =
-      allocator.take<A>(static_cast<int64_t>(in_) * out_ * cut.items.parts);
-  s.sums = {allocator.take<double>(PartSums::size(cut.items.parts, in_)),
-            cut.items.parts, in_};
-  s.by_channels = static_cast<int64_t>(out_) * backward_tile_ / pair_;
-  s.by_pixels = pair_ == 1 ? 0 : s.by_channels;
-  s.y = static_cast<int64_t>(cut.widest()) * backward_tile_ / pair_;
-  s.panels = allocator.take<A>((s.by_channels + s.by_pixels + s.y) * threads);
-  s.bytes = allocator.used();
-  return s;
+BackwardSpace<S> PointwiseConvolution<S>::backward_space(
+    std::byte* region, const BackwardCut& cut) const {
+  return {region, cut, int64_t{in_} * out_, pair_,
+          (out_ + int64_t{cut.widest()} / pair_) * backward_tile_};
 }
 
 template <class S>
@@ -284,27 +263,24 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
                         4.0 * pixels * in_ * out_,
                         pixels * (2 * bytes_per_pixel() + in_ * sizeof(S)));
   const BackwardCut cut = backward_cut(run.thread_pool.size());
-  const BackwardSpace space =
-      backward_space(run.workspace, run.thread_pool.size());
+  const BackwardSpace<S> space = backward_space(run.workspace, cut);
   pack_in_pieces(
       run.thread_pool, in_, out_, [&](int output, int first, int last) {
         run.kernels.pack(
             {weight_, 1, in_}, output, first, last,
             space.packed + static_cast<int64_t>(output) * out_ / pair_);
       });
+  const int64_t dy_size = int64_t{out_} * backward_tile_;
   run.thread_pool.run(cut.tasks(), [&](int task, int thread) {
     const int part = cut.part(task);
-    A* panels =
-        space.panels + thread * (space.by_channels + space.by_pixels + space.y);
+    A* panels = space.memory_of(thread);
     const Panel<A> by_channels{panels, backward_tile_};
-    const Panel<A> by_pixels{pair_ == 1 ? nullptr : panels + space.by_channels,
+    const Panel<A> by_pixels{pair_ == 1 ? nullptr : panels + dy_size / pair_,
                              backward_tile_ / pair_};
-    const Panel<A> y{panels + space.by_channels + space.by_pixels,
-                     backward_tile_ / pair_};
+    const Panel<A> y{panels + dy_size, backward_tile_ / pair_};
     const GradientEpilogue<S> own =
         epilogue_of_task(epilogue, cut, space.sums, task);
-    A* weights =
-        space.weights + static_cast<int64_t>(part) * in_ * out_ + own.first;
+    A* weights = space.weights_of(part) + own.first;
     int64_t read[kMostPixels];
     for (int64_t t = cut.items.begin(part); t < cut.items.end(part); ++t) {
       const int64_t first = t * backward_tile_;
@@ -325,7 +301,7 @@ PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
           rows_after(dy.x, dy.x_pitch, first + n, out_));
     }
   });
-  const int64_t size = static_cast<int64_t>(in_) * out_;
+  const int64_t size = space.weight_size;
   const Cut rows{size / kOutputs, std::min(out_, kForwardParts)};
   run.thread_pool.run(rows.parts, [&](int part, int) {
     const int64_t first = rows.begin(part) * kOutputs,

@@ -2,8 +2,9 @@
 // before it: normalized activations live only in a tile's panel.
 #pragma once
 
-#include "norm.hpp"
-#include "pass.hpp"
+#include "backward_pass.hpp"
+#include "build.hpp"
+#include "run.hpp"
 
 namespace chexnet {
 
@@ -49,7 +50,6 @@ class PointwiseConvolution {
 
  private:
   struct ForwardSpace;
-  struct BackwardSpace;
   PartSums multiply(const Run<S>& run, const FeatureMap<S>& in, S* out,
                     int64_t pitch, OutputStage<S> stage,
                     ImageRange images) const;
@@ -59,7 +59,8 @@ class PointwiseConvolution {
   ForwardSpace forward_space(std::byte* region, int threads,
                              bool training) const;
   BackwardCut backward_cut(int threads) const;
-  BackwardSpace backward_space(std::byte* region, int threads) const;
+  BackwardSpace<S> backward_space(std::byte* region,
+                                  const BackwardCut& cut) const;
   void read_pixels(int64_t first, int n, int64_t* pixels) const;
   NextRows rows_after(const S* map, int64_t pitch, int64_t first,
                       int channels) const;

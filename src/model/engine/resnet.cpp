@@ -129,9 +129,7 @@ PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d,
       run.layer_times, PassKind::kResidual, 0,
       2.0 * static_cast<double>(pixels) * map.channels * sizeof(S));
   LinearAllocator allocator(run.workspace);
-  const PartSums sums{
-      allocator.take<double>(PartSums::size(kForwardParts, map.channels)),
-      kForwardParts, map.channels};
+  const PartSums sums = PartSums::in(allocator, kForwardParts, map.channels);
   const Cut cut{pixels, sums.parts};
   constexpr int64_t kPixels = 64;  // sums in A before they become double
   run.thread_pool.run(cut.parts, [&](int part, int) {
@@ -236,7 +234,7 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec,
   }
   head_.emplace(build, head, channels, options.findings, shape);
   LinearAllocator allocator;
-  allocator.take<double>(PartSums::size(kForwardParts, channels));
+  PartSums::in(allocator, kForwardParts, channels);
   build.need_workspace(allocator.used());
 }
 
@@ -251,16 +249,16 @@ void ResNet<S>::forward(const Run<S>& run, const uint8_t* images,
   std::fill_n(run.template kept_at<A>(identity_.ones), kWidest, A(1));
   std::fill_n(run.template kept_at<A>(identity_.zeros), kWidest, A(0));
   {
-    const auto span = run.forward_span("stem");
+    const auto span = run.span(Phase::kForward, "stem");
     stem_.forward(run, images, run.template buffer<S>(pooled_),
                   Stem<S>::kChannels);
   }
   for (size_t b = 0; b < blocks_.size(); ++b) {
-    const auto span = run.forward_span("block", b + 1);
+    const auto span = run.span(Phase::kForward, "block", b + 1);
     blocks_[b].bottleneck.forward(run, input(run, b),
                                   run.template buffer<S>(blocks_[b].sum));
   }
-  const auto span = run.forward_span("head");
+  const auto span = run.span(Phase::kForward, "head");
   head_->forward(run, features(run), logits);
 }
 
@@ -274,7 +272,7 @@ template <class S>
 void ResNet<S>::backward(const Run<S>& run, const uint8_t* images,
                          const A* dlogits) const {
   {
-    const auto span = run.backward_span("head");
+    const auto span = run.span(Phase::kBackward, "head");
     head_->backward_weights(run, dlogits);
     if (!run.training) return;
     const int channels = blocks_.back().bottleneck.output_channels();
@@ -287,7 +285,7 @@ void ResNet<S>::backward(const Run<S>& run, const uint8_t* images,
     head_->backward_map(run, epilogue);
   }
   for (size_t b = blocks_.size(); b-- > 0;) {
-    const auto span = run.backward_span("block", b + 1);
+    const auto span = run.span(Phase::kBackward, "block", b + 1);
     const Block& block = blocks_[b];
     S* d = run.template buffer<S>(block.gradient);
     S* before =
@@ -295,7 +293,7 @@ void ResNet<S>::backward(const Run<S>& run, const uint8_t* images,
     block.bottleneck.backward(run, input(run, b), d,
                               block.bottleneck.projects() ? before : d);
   }
-  const auto span = run.backward_span("stem");
+  const auto span = run.span(Phase::kBackward, "stem");
   constexpr int kChannels = Stem<S>::kChannels;
   const FeatureMap<S> identity = identity_.map(run, input(run, 0), kChannels);
   stem_.backward(

@@ -113,8 +113,7 @@ auto Stem<S>::space(std::byte* region, int threads) const -> Space {
   s.constants = allocator.take<A>(places());
   s.weights = allocator.take<A>(int64_t{kChannels} * kWeights * parts);
   s.inside = allocator.take<double>(places() * parts);
-  s.sums = {allocator.take<double>(PartSums::size(parts, kChannels)), parts,
-            kChannels};
+  s.sums = PartSums::in(allocator, parts, kChannels);
   s.image = (padded_elements() + kBlock - 1) / kBlock * kBlock;
   s.panel = int64_t{kChannels} * conv_.width;
   s.threads = allocator.take<A>(s.thread() * threads);

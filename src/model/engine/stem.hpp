@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "norm.hpp"
-#include "pass.hpp"
 
 namespace chexnet {
 

@@ -1,6 +1,8 @@
 // A 3x3 convolution with padding 1, forward and backward.
 #pragma once
 
+#include <cassert>
+#include <memory>
 #include <string>
 
 #include "conv3_backward.hpp"
@@ -14,9 +16,11 @@ class Convolution3x3 {
   // stride 1 or 2
   Convolution3x3(Build<S>& build, const std::string& name, int in, int out,
                  MapShape shape, int stride)
-      : shape_(build, name, in, out, shape, stride),
-        forward_(build, shape_),
-        backward_(build, shape_) {}
+      : shape_(build, name, in, out, shape, stride), forward_(build, shape_) {
+    if (build.training)
+      backward_ = shape_.winograd ? winograd_backward(build, shape_)
+                                  : direct_backward(build, shape_);
+  }
 
   MapShape output_shape() const { return shape_.output; }
   // As PointwiseConvolution's.
@@ -32,13 +36,20 @@ class Convolution3x3 {
   }
   PartSums backward(const Run<S>& run, const GradientMap<S>& dy,
                     const GradientEpilogue<S>& epilogue) const {
-    return backward_(run, dy, epilogue);
+    assert(run.training && dy.channels == shape_.out &&
+           epilogue.map.channels == shape_.in);
+    const PassTimer timer =
+        shape_.timer(run, PassKind::kConv3Backward, shape_.input.images);
+    const PartSums sums = backward_->compute(run, dy, epilogue);
+    run.micro_batch.written(shape_.end);
+    sums.combine();
+    return sums;
   }
 
  private:
   Conv3Shape<S> shape_;
   Conv3Forward<S> forward_;
-  Conv3Backward<S> backward_;
+  std::unique_ptr<Conv3Backward<S>> backward_;  // in training
 };
 
 }  // namespace chexnet

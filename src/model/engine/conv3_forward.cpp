@@ -101,21 +101,11 @@ void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
 }
 
 template <class S>
-PassTimer Conv3Forward<S>::timer(const Run<S>& run, int images) const {
-  const auto values = [&](const MapShape& map, int channels) {
-    return static_cast<double>(map.height) * map.width * images * channels;
-  };
-  const double inputs = values(shape_.input, shape_.in),
-               outputs = values(shape_.output, shape_.out);
-  return {run.layer_times, PassKind::kConv3Forward, 18.0 * outputs * shape_.in,
-          (inputs + outputs) * sizeof(S)};
-}
-
-template <class S>
 PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
                                      S* out, int64_t pitch) const {
   assert(run.training && in.channels == shape_.in && pitch >= shape_.out);
-  const PassTimer timer = this->timer(run, shape_.input.images);
+  const PassTimer timer =
+      shape_.timer(run, PassKind::kConv3Forward, shape_.input.images);
   const Space space = space_in(run.workspace, run.thread_pool.size(), true);
   pack(run, space.packed);
   if (shape_.winograd)
@@ -134,7 +124,8 @@ void Conv3Forward<S>::normalized(const Run<S>& run, const S* in,
                                  int64_t in_pitch, S* out, int64_t pitch,
                                  ImageRange images) const {
   assert(!run.training && in_pitch >= shape_.in && pitch >= shape_.out);
-  const PassTimer timer = this->timer(run, images.count);
+  const PassTimer timer =
+      shape_.timer(run, PassKind::kConv3Forward, images.count);
   Space space = space_in(run.workspace, run.threads(), false);
   space.packed = run.template kept_at<A>(packed_);
   if (run.pack) pack(run, space.packed);

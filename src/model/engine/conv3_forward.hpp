@@ -38,7 +38,6 @@ class Conv3Forward {
   Space space_in(std::byte* region, int threads, bool training) const;
   void pack(const Run<S>& run, A* packed) const;
   int64_t packed_elements() const;
-  PassTimer timer(const Run<S>& run, int images) const;
   template <class Fill>
   void direct(const Run<S>& run, const Space& space, const Fill& fill_row,
               S* out, int64_t pitch, ImageRange images) const;

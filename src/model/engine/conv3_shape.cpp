@@ -82,6 +82,19 @@ void Conv3Shape<S>::clear_border(Panel<A> panel, const PaddedImage& shape,
     }
 }
 
+// Backward makes two products of each, and reads and writes twice as much.
+template <class S>
+PassTimer Conv3Shape<S>::timer(const Run<S>& run, PassKind kind,
+                               int images) const {
+  const auto values = [&](const MapShape& map, int channels) {
+    return static_cast<double>(map.height) * map.width * images * channels;
+  };
+  const double inputs = values(input, in), outputs = values(output, out),
+               passes = kind == PassKind::kConv3Backward ? 2 : 1;
+  return {run.layer_times, kind, passes * 18.0 * outputs * in,
+          passes * (inputs + outputs) * sizeof(S)};
+}
+
 void add_block_offsets(std::vector<int64_t>& offsets, int blocks,
                        int64_t panel_rows, const PaddedImage& shape, int y,
                        int x) {

@@ -49,6 +49,8 @@ struct Conv3Shape {
   // Zeroes the rows above and below each image of a panel, and the columns at
   // its sides.
   void clear_border(Panel<A> panel, const PaddedImage& shape, int blocks) const;
+  // The work of a pass over so many images, as the direct algorithm's.
+  PassTimer timer(const Run<S>& run, PassKind kind, int images) const;
 
   int in, out, stride;
   bool winograd;  // with products of the accumulator's type

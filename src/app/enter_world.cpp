@@ -28,6 +28,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/process_usage.hpp"
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launched_ranks.hpp"

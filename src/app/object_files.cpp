@@ -5,8 +5,8 @@
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/launch/environment.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "chexnet/app/image_scores.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/train/run/input_set.hpp"
 
 namespace chexnet {

@@ -14,7 +14,8 @@
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/model/engine/network_spec.hpp"
 

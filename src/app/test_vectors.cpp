@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/data/image/encode.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/phantom.hpp"

@@ -18,7 +18,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 
 namespace chexnet {
 

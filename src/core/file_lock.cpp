@@ -14,8 +14,9 @@
 #include <utility>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/read_file.hpp"
+#include "chexnet/core/safe_open.hpp"
 
 namespace chexnet {
 namespace {

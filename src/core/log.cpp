@@ -7,8 +7,8 @@
 #include <memory>
 #include <mutex>
 
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/safe_open.hpp"
 
 namespace chexnet {
 namespace {

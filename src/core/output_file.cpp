@@ -1,6 +1,8 @@
 // A file appears under its name only when it is whole: it is written without a
 // name (O_TMPFILE), or under one that nobody can foresee where the file system
 // has no such files, synced, and renamed.
+#include "chexnet/core/output_file.hpp"
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -9,16 +11,27 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/text_parts.hpp"
+#include "chexnet/core/write_hint.hpp"
 #include "file_places.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+void write_failed(const fs::path& path, const char* what, int error,
+                  const std::string& chosen_by) {
+  throw CheckpointError("[files] {}: {}: {}. Hint: {}", path.string(), what,
+                        std::strerror(error), write_hint(error, chosen_by));
+}
 
 namespace {
 
@@ -178,6 +191,20 @@ void OutputFile::commit() {
   const int fd = std::exchange(fd_, -1);
   if (::close(fd) != 0) fail("close failed", errno);
 }
+
+void sync_file(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) write_failed(path, "cannot be opened for fsync", errno);
+  const int rc = ::fsync(fd);
+  const int error = errno;
+  ::close(fd);
+  // Some network file systems refuse fsync on folders; the data itself was
+  // synced before.
+  if (rc != 0 && error != EINVAL && error != ENOTSUP)
+    write_failed(path, "fsync failed", error);
+}
+
+void sync_folder(const fs::path& path) { sync_file(path); }
 
 void write_atomically(const fs::path& path, std::string_view text,
                       std::optional<unsigned> mode) {

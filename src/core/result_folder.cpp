@@ -11,7 +11,6 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "file_places.hpp"
 

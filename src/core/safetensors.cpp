@@ -10,9 +10,9 @@
 
 #include "checked_json.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/file_start.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/core/whole_number.hpp"
 

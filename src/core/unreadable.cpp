@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_format.hpp"
 
 namespace chexnet {

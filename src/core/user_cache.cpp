@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/safe_open.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;

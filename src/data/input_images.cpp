@@ -11,9 +11,9 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/table_text.hpp"

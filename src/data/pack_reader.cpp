@@ -13,8 +13,8 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/core/whole_number.hpp"
 #include "chexnet/data/pack.hpp"

@@ -13,8 +13,9 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/write_hint.hpp"
 #include "chexnet/data/pack.hpp"
 #include "pack_layout.hpp"

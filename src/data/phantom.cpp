@@ -10,7 +10,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/file_lock.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
 #include "chexnet/core/text_format.hpp"

@@ -11,9 +11,10 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/data/image/encode.hpp"
 #include "chexnet/data/pack_job.hpp"
 #include "chexnet/data/storage/index_text.hpp"

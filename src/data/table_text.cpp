@@ -4,7 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/temporary_folder.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/image_source.hpp"

@@ -11,10 +11,10 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/column_limit.hpp"
 #include "chexnet/data/findings.hpp"

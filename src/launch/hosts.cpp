@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/file_start.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 

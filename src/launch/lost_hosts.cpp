@@ -20,7 +20,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 
 namespace chexnet {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launched_ranks.hpp"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/lost_hosts.hpp"
 #include "chexnet/launch/machine/affinity.hpp"

@@ -19,8 +19,8 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/safe_open.hpp"
 #include "chexnet/core/write_hint.hpp"
 #include "chexnet/launch/environment.hpp"
 

@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/network.hpp"

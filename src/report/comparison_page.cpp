@@ -7,7 +7,6 @@
 
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/report/html_report.hpp"

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/read_file.hpp"
 
 namespace chexnet {
 namespace {

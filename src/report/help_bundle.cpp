@@ -12,7 +12,8 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/temporary_folder.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/environment.hpp"

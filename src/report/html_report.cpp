@@ -1,7 +1,7 @@
 #include "chexnet/report/html_report.hpp"
 
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/report/help_bundle.hpp"
 #include "chexnet/report/model_card.hpp"
 #include "chexnet/report/plot.hpp"

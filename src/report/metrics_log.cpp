@@ -10,8 +10,10 @@
 #include <string_view>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
+#include "chexnet/core/safe_open.hpp"
 #include "chexnet/report/metric_lines.hpp"
 
 namespace chexnet {

@@ -2,8 +2,8 @@
 // chosen, four sections are missing for one reason, which is said once.
 #include <utility>
 
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json_fault.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "history.hpp"
 #include "page.hpp"
 #include "report_sections.hpp"

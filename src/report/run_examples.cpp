@@ -1,6 +1,6 @@
 #include "run_examples.hpp"
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "report_values.hpp"
 
 namespace chexnet {

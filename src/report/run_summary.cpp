@@ -9,7 +9,6 @@
 #include "chexnet/comm/watch/postmortem.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/table.hpp"

@@ -10,7 +10,7 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/safe_open.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {

@@ -8,10 +8,10 @@
 
 #include "chexnet/comm/gather_json.hpp"
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/median.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/launch/environment.hpp"
 
 namespace chexnet {

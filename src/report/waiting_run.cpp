@@ -1,7 +1,8 @@
 #include "chexnet/report/waiting_run.hpp"
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 
 namespace chexnet {
 namespace {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/examples.hpp"
 #include "chexnet/train/heat_map_pass.hpp"

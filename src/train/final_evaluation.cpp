@@ -9,7 +9,7 @@
 #include <map>
 
 #include "chexnet/core/checksum.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/model_card.hpp"
 #include "chexnet/train/network_state.hpp"

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/audit.hpp"
 #include "chexnet/data/findings.hpp"

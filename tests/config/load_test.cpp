@@ -5,7 +5,7 @@
 
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/source_file.hpp"

@@ -1,6 +1,6 @@
 #include "chexnet/core/exit_codes.hpp"
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/source_file.hpp"
 

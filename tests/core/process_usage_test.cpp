@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

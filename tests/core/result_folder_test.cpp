@@ -8,7 +8,9 @@
 #include <functional>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
+#include "chexnet/core/safe_open.hpp"
 #include "chexnet/core/temporary_folder.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

@@ -13,8 +13,9 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/data/pack_job.hpp"

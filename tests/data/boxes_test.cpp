@@ -3,7 +3,6 @@
 #include <map>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "support/catch.hpp"

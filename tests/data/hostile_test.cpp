@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/data/image/decode.hpp"
 #include "chexnet/data/image/encode.hpp"
 #include "chexnet/data/pack.hpp"

@@ -7,7 +7,6 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/data/image_index.hpp"
 #include "chexnet/data/split.hpp"
 #include "support/catch.hpp"

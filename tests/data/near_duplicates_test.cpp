@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/data/audit.hpp"
 #include "chexnet/data/image/decode.hpp"
 #include "chexnet/data/image/encode.hpp"

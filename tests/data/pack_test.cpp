@@ -10,7 +10,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/file_lock.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/data/storage/stores.hpp"
 #include "support/catch.hpp"
 #include "support/container_set.hpp"

@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/data/split_table.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

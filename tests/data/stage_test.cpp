@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "data/staged_copy.hpp"
 #include "support/catch.hpp"

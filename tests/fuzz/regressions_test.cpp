@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <set>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "fuzz/target.hpp"
 #include "support/catch.hpp"
 #include "support/source_file.hpp"

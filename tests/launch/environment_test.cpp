@@ -1,5 +1,6 @@
 #include "chexnet/launch/environment.hpp"
 
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "support/catch.hpp"
 #include "support/made_up_environment.hpp"

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/shell_words.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

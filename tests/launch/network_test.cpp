@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "support/catch.hpp"
 #include "support/made_up_environment.hpp"

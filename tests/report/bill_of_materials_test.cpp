@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/source_file.hpp"
 

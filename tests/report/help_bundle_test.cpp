@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

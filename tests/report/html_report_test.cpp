@@ -4,7 +4,6 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/report/run_comparison.hpp"
 #include "chexnet/report/run_results.hpp"

@@ -4,7 +4,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "chexnet/core/checksum.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/run_results.hpp"

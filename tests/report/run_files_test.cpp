@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/source_file.hpp"

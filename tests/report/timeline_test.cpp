@@ -5,7 +5,7 @@
 #include <set>
 
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/thread_world.hpp"

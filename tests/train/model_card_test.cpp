@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

@@ -3,7 +3,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/model/weights.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/report/metric_lines.hpp"
 #include "chexnet/train/run/dataset.hpp"

@@ -83,16 +83,6 @@ void put_on_hosts(SelfLaunch& launch, std::vector<HostSlots> hosts,
 std::vector<std::string> forwarded_variables(
     const char* const* environment, const std::vector<std::string>& wanted);
 
-// As a shell would take it: words with special characters quoted.
-std::string command_text(const std::vector<std::string>& command);
-// Of a line of #PBS or an option: what blanks separate. Quotes keep blanks
-// together and are left out; ConfigError where one is not closed.
-std::vector<std::string> words_of(const std::string& text);
-
-// Whether `words` give the option `name` ("--resume"), with or without its
-// value behind a '='.
-bool has_option(const std::vector<std::string>& words, const std::string& name);
-
 // While it lives, signals that ask this process to stop (TERM, INT, USR1, USR2,
 // HUP) wait until somebody looks: also between two commands. Make it before any
 // thread exists; one at a time. After keep() they wait until the process ends:

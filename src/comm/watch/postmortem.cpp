@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 
 namespace chexnet {
 namespace {

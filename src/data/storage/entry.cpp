@@ -18,8 +18,9 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/core/user_cache.hpp"
 #include "chexnet/data/storage/damaged_container.hpp"

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 
 namespace chexnet {
 namespace {

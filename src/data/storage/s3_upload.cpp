@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/md5.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "s3_answer.hpp"
 
 namespace chexnet {

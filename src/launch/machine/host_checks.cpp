@@ -14,7 +14,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/launch/machine/topology.hpp"
 
 namespace chexnet {

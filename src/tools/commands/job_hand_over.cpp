@@ -6,8 +6,9 @@
 #include <iostream>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/container.hpp"
 #include "chexnet/launch/self_launch.hpp"

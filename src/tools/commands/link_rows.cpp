@@ -12,7 +12,7 @@
 
 #include "allreduce_bench.hpp"
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/core/thread_pool.hpp"
 #include "chexnet/model/engine/layer_times.hpp"

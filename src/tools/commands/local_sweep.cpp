@@ -7,6 +7,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "chexnet/report/run_comparison.hpp"
 

@@ -14,7 +14,6 @@
 #include "attributes.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {

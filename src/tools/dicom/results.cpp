@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "result_files.hpp"
 #include "worker.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "result_files.hpp"
 

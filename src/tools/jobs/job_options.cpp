@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/self_launch.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
+#include "chexnet/core/shell_words.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/child_process.hpp"

@@ -9,8 +9,9 @@
 
 #include "checkpoint_name.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/write_hint.hpp"
 #include "described_files.hpp"
 

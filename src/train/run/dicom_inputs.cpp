@@ -8,8 +8,8 @@
 #include <map>
 
 #include "chexnet/core/csv.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_parts.hpp"
 #include "chexnet/launch/child_process.hpp"
 #include "chexnet/launch/plugin.hpp"

@@ -6,7 +6,7 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/data/image/encode.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

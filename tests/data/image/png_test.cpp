@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/data/image/decode.hpp"
 #include "chexnet/data/image/resize.hpp"
 #include "data/image/inflate.hpp"

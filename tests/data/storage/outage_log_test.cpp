@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

@@ -7,8 +7,8 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/data/storage/index_text.hpp"
 #include "support/catch.hpp"
 #include "support/counting_store.hpp"

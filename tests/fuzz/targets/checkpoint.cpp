@@ -3,7 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "fuzz/memory_file.hpp"
 #include "train/checkpoint/described_files.hpp"

@@ -2,7 +2,7 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "support/catch.hpp"
 #include "support/source_file.hpp"

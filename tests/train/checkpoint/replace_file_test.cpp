@@ -5,7 +5,8 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

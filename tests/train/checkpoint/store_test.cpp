@@ -1,7 +1,8 @@
 #include "chexnet/train/checkpoint/store.hpp"
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "train/checkpoint/described_files.hpp"

@@ -4,8 +4,9 @@
 #include <filesystem>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "support/catch.hpp"
 #include "support/phantom_run.hpp"
 #include "support/rank_results.hpp"

@@ -1,8 +1,8 @@
 #include "chexnet/train/run/run_folder.hpp"
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/files.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/report/metric_lines.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"

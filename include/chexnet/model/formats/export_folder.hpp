@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "chexnet/core/files.hpp"
+#include "chexnet/core/output_file.hpp"
 
 namespace chexnet {
 

@@ -1,43 +1,22 @@
-// Whole-file reads, and writes that are either complete or absent. Failures
-// carry the path, the system's reason (disk full, quota, read-only) and a hint.
+// Writes that are either complete or absent. Failures carry the path, the
+// system's reason (disk full, quota, read-only) and a hint.
 //
-// Every file this program creates comes from here: without a name until it is
-// complete (O_TMPFILE), or under a name that cannot be guessed where the file
-// system has no such files; created exclusively, never through a link, with its
-// final mode from the start. So nobody who may write in the same folder can
-// have another file overwritten. kill -9 leaves nothing behind, but for a file
-// that was just replacing another, or where the file system has no such files:
-// remove_left_partials() finds it.
+// A file has no name until it is complete (O_TMPFILE), or one that cannot be
+// guessed where the file system has no such files; it is created exclusively,
+// never through a link, with its final mode from the start. So nobody who may
+// write in the same folder can have another file overwritten. kill -9 leaves
+// nothing behind, but for a file that was just replacing another, or where the
+// file system has no such files: remove_left_partials() finds it.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace chexnet {
-
-// Throws OutageError where errno `error` may pass (EIO, ESTALE, no descriptors
-// …), else AbsentError.
-[[noreturn]] void throw_unreadable(const std::string& origin,
-                                   const std::string& path, int error);
-bool may_pass(int error);
-
-// AbsentError, OutageError; DataError for damaged gzip data. .gz files are
-// unpacked. A pipe or device is read only where it is named as /dev/stdin,
-// /dev/fd/N (also <(command)) or /dev/null; any other is an AbsentError at
-// once: somebody may have planted it.
-std::string read_text(const std::filesystem::path& path);
-// Its first `most` bytes, of a file that is not packed.
-std::string read_text_start(const std::filesystem::path& path, size_t most);
-void read_bytes(const std::string& path, std::vector<std::byte>& into);
-// Fills `into` from `offset` on; returns the bytes read, fewer only at the end
-// of the file, or -1 with errno set.
-ptrdiff_t read_at(int fd, uint64_t offset, std::span<std::byte> into);
 
 // A file written in pieces, which replaces `path` at commit(). Without commit()
 // nothing stays and `path` is as it was. /dev/stdout, /dev/fd/N (also
@@ -102,29 +81,5 @@ class PartialFolder {
 // PartialFolder in `folder`, and nothing that one still writes. Errors are
 // passed over.
 void remove_left_partials(const std::filesystem::path& folder);
-
-// A folder for this user alone (mode 0700), made where it is absent.
-// CheckpointError when it is a link, belongs to somebody else, or others may
-// write or read in it.
-void make_private_folder(const std::filesystem::path& path);
-
-// For libraries that open by name: the name, while this object lives, of a file
-// opened to append, made where it is absent, never through a link nor into a
-// pipe. CheckpointError.
-class AppendName {
- public:
-  explicit AppendName(const std::filesystem::path& path);
-  ~AppendName();
-  AppendName(const AppendName&) = delete;
-  AppendName& operator=(const AppendName&) = delete;
-  std::string name() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
-
-// A file to lock (flock), made where it is absent, never through a link; -1
-// with errno set.
-int open_lock_file(const std::filesystem::path& path);
 
 }  // namespace chexnet

@@ -1,6 +1,5 @@
-// Nothing here follows a link that was planted, or waits for the partner of a
-// pipe that was.
-#include "chexnet/core/files.hpp"
+// Nothing here waits for the partner of a pipe that was planted.
+#include "chexnet/core/read_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,31 +7,15 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdint>
-#include <cstring>
 #include <memory>
 #include <utility>
 
-#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/file_start.hpp"
-#include "chexnet/core/write_hint.hpp"
 #include "file_places.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
-
-fs::path folder_of(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
-
-void write_failed(const fs::path& path, const char* what, int error,
-                  const std::string& chosen_by) {
-  throw CheckpointError("[files] {}: {}: {}. Hint: {}", path.string(), what,
-                        std::strerror(error), write_hint(error, chosen_by));
-}
 
 // Pipes and devices that a person gives on purpose: /dev/stdin, <(command),
 // /dev/null. Any other may have been planted, and opening or reading it would
@@ -197,60 +180,6 @@ std::string read_text_start(const fs::path& path, size_t most) {
   std::vector<std::byte> bytes;
   read_at_most(path, most, bytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-void sync_file(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) write_failed(path, "cannot be opened for fsync", errno);
-  const int rc = ::fsync(fd);
-  const int error = errno;
-  ::close(fd);
-  // Some network file systems refuse fsync on folders; the data itself was
-  // synced before.
-  if (rc != 0 && error != EINVAL && error != ENOTSUP)
-    write_failed(path, "fsync failed", error);
-}
-
-void sync_folder(const fs::path& path) { sync_file(path); }
-
-void make_private_folder(const fs::path& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    write_failed(path, "cannot be created", errno);
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0)
-    write_failed(path, "cannot be looked at", errno);
-  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() ||
-      (info.st_mode & 077) != 0)
-    throw CheckpointError(
-        "[files] {}: is not a folder of this user alone, so its contents "
-        "cannot be trusted. Hint: remove it, chmod 700, or choose another "
-        "place",
-        path.string());
-}
-
-AppendName::AppendName(const fs::path& path)
-    : fd_(::open(
-          path.c_str(),
-          O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-          0666)) {
-  struct stat info {};
-  // ENXIO: a pipe that nobody reads.
-  const int error = fd_ < 0 || ::fstat(fd_, &info) != 0 ? errno : 0;
-  if (error == 0 && S_ISREG(info.st_mode)) return;
-
-  if (fd_ >= 0) ::close(fd_);
-  if (error != 0 && error != ENXIO)
-    write_failed(path, "cannot be opened", error);
-  throw CheckpointError(
-      "[files] {}: is no regular file. Hint: remove it; was it put there by "
-      "others?",
-      path.string());
-}
-
-AppendName::~AppendName() { ::close(fd_); }
-
-int open_lock_file(const fs::path& path) {
-  return ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
 }  // namespace chexnet

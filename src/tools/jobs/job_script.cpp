@@ -217,7 +217,7 @@ void agree_on_ranks(const LaunchConfig& launch, JobRequest& request) {
     throw ConfigError(
         "[submit] {} = {}, and the job would have {} x {} ranks (hosts x ranks "
         "per host). Hint: --nodes and --ranks-per-node that agree, or --set "
-        "{}=0",
+        "{}=auto",
         key, value, request.nodes, ranks_per_node(request), key);
   };
   if (wanted > 0 && wanted != total_ranks(request))

@@ -74,6 +74,8 @@ std::string recipe_text(Config config) {
   TrainConfig& train = config.train;
   config.run.dir.clear();
   config.run.name.clear();
+  if (!config.data.val_list.empty())
+    config.data.val_fraction = DataConfig().val_fraction;
   if (train.batch) {
     TrainConfig scaled = train;
     scaled.schedule = ScheduleKind::kConstant;

@@ -76,6 +76,11 @@ TEST_CASE("settings that ask for the same run are told") {
     t.lr_base_batch = 16;
   }));
   CHECK(is_other([](TrainConfig& t) { t.betas[0] = 0.5; }));
+  Config listed = config;
+  listed.data.val_list = "val.txt";
+  Config other = listed;
+  other.data.val_fraction = 0.3;
+  CHECK(recipe_text(other) == recipe_text(listed));
   config.train.batch.reset();  // auto: the rate follows what the ranks choose
   CHECK(recipe_text(config) != text);
   CHECK(is_other([](TrainConfig& t) { t.lr_scaling = LrScaling::kSqrt; }));

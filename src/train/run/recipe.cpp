@@ -72,10 +72,10 @@ void warn_of_recipe(const Config& config, const RunDecisions& decisions,
 std::string recipe_text(Config config) {
   const TrainConfig unused;
   TrainConfig& train = config.train;
+  DataConfig& data = config.data;
   config.run.dir.clear();
   config.run.name.clear();
-  if (!config.data.val_list.empty())
-    config.data.val_fraction = DataConfig().val_fraction;
+  if (!data.val_list.empty()) data.val_fraction = DataConfig().val_fraction;
   if (train.batch) {
     TrainConfig scaled = train;
     scaled.schedule = ScheduleKind::kConstant;

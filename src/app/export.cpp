@@ -8,6 +8,7 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
@@ -91,6 +92,7 @@ void print(const ExportOptions& options, const ModelDescription& model,
 }
 
 int export_model(const ExportOptions& options) {
+  const StorageWait files(timeout_of_start({}), "exporting " + options.model);
   const auto file = resolve_model(options.model);
   const std::string origin = file.string();
   const ModelCard card = read_model_card(file);

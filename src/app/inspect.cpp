@@ -7,10 +7,15 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/shared_work.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -224,38 +229,65 @@ int say_patients(const InspectOptions& options) {
   return 0;
 }
 
-int run(const InspectOptions& options) {
-  if (!options.patients.patients.empty()) return say_patients(options);
-  if (options.files.size() == 1 &&
-      std::filesystem::is_directory(options.files.front()))
-    return list_run(options);
+struct AuditedData {
+  Manifest manifest;
+  Audit audit;
+};
+
+// Named as hanging when nothing moves for launch.timeout_s.
+AuditedData audited(const Config& config, int threads) {
+  AuditedData data;
+  Progress bar(true);
+  const auto work = [&](WorkProgress& progress) {
+    data.manifest = read_manifest(config.data, config.eval);
+    const Splits splits = make_splits(data.manifest, config.data);
+    const auto stores = open_stores(config.data);
+    progress.advance();
+    const double start = now_s();
+    size_t seen = 0;
+    const auto show = [&](size_t done, size_t all) {
+      if (done != std::exchange(seen, done)) progress.advance();
+      bar.show("inspecting: " +
+               percent_and_time_left(
+                   static_cast<double>(done) / static_cast<double>(all),
+                   now_s() - start));
+    };
+    data.audit =
+        audit(config.data, data.manifest, splits, *stores, threads, show);
+  };
+  share_work(*solo_communicator(),
+             {"inspecting the images", config.launch.timeout_s}, work);
+  bar.clear();
+  return data;
+}
+
+int audit_data(const InspectOptions& options,
+               std::optional<StorageWait>& reading) {
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set,
                   nullptr, [](Config& c) {
                     c.data.allow_patient_leak = true;  // counted, not refused
                   });
-  const Manifest manifest = read_manifest(config.data, config.eval);
-  const Splits splits = make_splits(manifest, config.data);
-  const auto stores = open_stores(config.data);
-  Progress progress(true);
-  const double start = now_s();
+  reading.reset();
   const int threads = options.threads > 0
                           ? options.threads
                           : static_cast<int>(allowed_cpus().size());
-  const Audit result =
-      audit(config.data, manifest, splits, *stores, threads,
-            [&](size_t done, size_t all) {
-              progress.show("inspecting: " +
-                            percent_and_time_left(static_cast<double>(done) /
-                                                      static_cast<double>(all),
-                                                  now_s() - start));
-            });
-  progress.clear();
+  const auto [manifest, result] = audited(config, threads);
   if (options.json)
     std::cout << json_text(as_json(result, manifest)) << std::endl;
   else
     print_page(result, manifest);
   return result.clean() ? 0 : static_cast<int>(ExitCode::kData);
+}
+
+int run(const InspectOptions& options) {
+  const std::string& first = options.files.front();
+  std::optional<StorageWait> reading(
+      std::in_place, timeout_of_start(options.set), "reading " + first);
+  if (!options.patients.patients.empty()) return say_patients(options);
+  if (options.files.size() == 1 && std::filesystem::is_directory(first))
+    return list_run(options);
+  return audit_data(options, reading);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
@@ -99,6 +100,8 @@ std::vector<fs::path> checked_runs(const ReportArguments& options) {
 }
 
 int run(const ReportArguments& options) {
+  const StorageWait files(timeout_of_start({}),
+                          "making the page of " + options.runs.front());
   const std::vector<fs::path> runs = checked_runs(options);
   const fs::path page = page_of(options);
   prepare_own_output(page.string(), kHead);

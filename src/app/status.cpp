@@ -14,6 +14,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/limit_output.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -37,6 +38,8 @@ std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
     for (const auto& path : find_runs(folder)) {
       if (!is_new_run(path, seen)) continue;
       try {
+        const StorageWait reading(timeout_of_start({}),
+                                  "reading " + path.string());
         runs.push_back(summarize_run(path));
       } catch (const Error& e) {
         if (path == folder) throw;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -22,6 +23,10 @@ namespace chexnet {
 namespace {
 
 constexpr double kMeetEvery_s = 0.5;
+// For work to come to its next progress after an error.
+constexpr auto kLetGo = std::chrono::seconds(2);
+
+EndOfStuckWork end_of_stuck_work;
 
 struct Stopped {};
 
@@ -86,9 +91,13 @@ class SharedWork {
   }
   ~SharedWork() {
     if (!thread_.joinable()) return;
-    // An exception passes; the thread may never end.
+    // An exception passes, and the work refers to what its callers own.
     job_->progress.stop_ = true;
-    thread_.detach();
+    std::unique_lock lock(job_->mutex);
+    const bool ended =
+        job_->ended.wait_for(lock, kLetGo, [&] { return job_->done; });
+    lock.unlock();
+    ended ? thread_.join() : thread_.detach();
   }
   SharedWork(const SharedWork&) = delete;
   SharedWork& operator=(const SharedWork&) = delete;
@@ -145,6 +154,7 @@ class SharedWork {
   [[noreturn]] void rethrow() {
     const Failure own = stuck_ ? stuck() : describe(job_->failure);
     const Failure first = first_of_all(own);
+    if (stuck_ && end_of_stuck_work) end_of_stuck_work(own.text);
     if (stuck_) throw HangError(own.text);
     if (job_->failure != nullptr) std::rethrow_exception(job_->failure);
     throw Error(first.code, first.text);
@@ -179,6 +189,10 @@ class SharedWork {
   uint64_t seen_ = 0;
   double still_s_ = 0;
 };
+
+void set_end_of_stuck_work(EndOfStuckWork end) {
+  end_of_stuck_work = std::move(end);
+}
 
 bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work) {

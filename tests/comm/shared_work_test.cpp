@@ -143,3 +143,29 @@ TEST_CASE("a rank alone has a deadline too") {
   *let_go = true;
   CHECK(hang.find("packing made no progress") != std::string::npos);
 }
+
+TEST_CASE("stuck work meets its end while what it refers to is still there") {
+  struct Owned {
+    bool& there;
+    ~Owned() { there = false; }
+  };
+  bool there = true, was_there = false;
+  std::string said;
+  set_end_of_stuck_work([&](const std::string& error) {
+    was_there = there;
+    said = error;
+  });
+  const auto comm = solo_communicator();
+  const auto let_go = std::make_shared<std::atomic<bool>>(false);
+  const auto call = [&] {
+    const Owned owned{there};
+    share_work(*comm, {"packing", 0.2}, [let_go](WorkProgress&) {
+      while (!*let_go) std::this_thread::sleep_for(1ms);
+    });
+  };
+  CHECK_THROWS_AS(call(), HangError);
+  set_end_of_stuck_work({});
+  *let_go = true;
+  CHECK(was_there);
+  CHECK(said.find("packing made no progress") != std::string::npos);
+}

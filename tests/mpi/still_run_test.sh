@@ -5,6 +5,7 @@ source tests/lib.sh
 command -v mpicc >/dev/null || { echo "skipped: no mpicc"; exit 77; }
 mpicc -shared -fPIC -O1 -o "$scratch/hang.so" tests/support/hang_mpi.c -ldl || exit 1
 cc -shared -fPIC -O1 -o "$scratch/slow.so" tests/support/slow_reads.c -ldl || exit 1
+cc -shared -fPIC -O1 -o "$scratch/clock.so" tests/support/fast_clock.c -ldl || exit 1
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=6 --set launch.timeout_s=4)
 named() {  # named LOG PATTERN: by the last line of the run
   tail -n 1 "$1" | grep -qE "$2"
@@ -31,7 +32,11 @@ declare -A job
 declare -A said
 hangs() {  # hangs NAME FILES SAID COMMAND...: no read of FILES, nor a folder of that name, comes to an end; the last line has SAID
   said[$1]=$3
-  SLOW_NAME=$2 SLOW_MS=100000 LD_PRELOAD="$scratch/slow.so" timeout -k 5 120 "$program" "${@:4}" --set launch.timeout_s=4 >"$scratch/$1.log" 2>&1 & job[$1]=$!
+  SLOW_NAME=$2 SLOW_MS=1000000 LD_PRELOAD="$scratch/slow.so" timeout -k 5 120 "$program" "${@:4}" --set launch.timeout_s=4 >"$scratch/$1.log" 2>&1 & job[$1]=$!
+}
+hangs_by_default() {  # the same of a command that has no --set: after ten minutes of a clock that hurries
+  said[$1]=$3
+  CLOCK_FACTOR=10 SLOW_NAME=$2 SLOW_MS=1000000 LD_PRELOAD="$scratch/slow.so:$scratch/clock.so" timeout -k 5 300 "$program" "${@:4}" >"$scratch/$1.log" 2>&1 & job[$1]=$!
 }
 picture=$phantom/images/00000001_000.png
 scoring='error: .images. no batch of the evaluation came on .* for 4 s'
@@ -47,6 +52,12 @@ hangs table .csv 'finding the images made no progress for 4 s' train "$small" --
 hangs model model.safetensors "$model" evaluate "$scratch/model" --split test
 hangs weights model.safetensors "$model" predict "$scratch/model" "$picture"
 hangs predictions .csv "$model" evaluate --predictions "$phantom/Data_Entry_2017.csv"
+hangs inspect .png 'error: .*inspecting the images made no progress for 4 s' inspect "$small"
+late='took more than 600 s on .* does the storage answer'
+hangs_by_default export model.safetensors ".storage. exporting $scratch/model $late" export "$scratch/model" --out "$scratch/exported"
+hangs_by_default status metrics.jsonl ".storage. reading $scratch/model $late" status "$scratch/model"
+hangs_by_default report results.json ".storage. making the page of $scratch/model $late" report "$scratch/model"
+hangs_by_default patients split.csv ".storage. reading $scratch/model $late" inspect "$scratch/model" --patient 1
 for name in "${!job[@]}"; do
   wait "${job[$name]}"; rc=$?
   check "$name: storage that does not answer ends it (exit $rc)" eval '[ $rc = 7 ] && grep -qE "${said[$name]}" "$scratch/$name.log"'

@@ -41,12 +41,18 @@ struct SharedWorkOptions {
   std::function<double()> clock = now_s;  // seconds
 };
 
+// Called with the error on the main thread, after all ranks were told; ends the
+// process. Without one a HangError is thrown: for tests.
+using EndOfStuckWork = std::function<void(const std::string& error)>;
+// Before the first work.
+void set_end_of_stuck_work(EndOfStuckWork end);
+
 // All ranks call; a rank without work passes an empty function. True when all
 // work is done; false on all ranks when one rank's `stop` said yes before, and
 // all work has ended at its next progress. An exception of one rank's work is
 // rethrown there; the others throw an Error of the same exit code and text.
-// After a HangError the stuck thread still refers to what `work` captured: the
-// process must end.
+// A stuck thread still refers to what `work` captured, so its rank ends by
+// EndOfStuckWork.
 bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work);
 

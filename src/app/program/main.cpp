@@ -18,6 +18,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/spelling_hint.hpp"
 #include "chexnet/app/version.hpp"
+#include "chexnet/comm/shared_work.hpp"
 #include "chexnet/core/command_line.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/exit_codes.hpp"
@@ -162,6 +163,9 @@ int main(int argc, char** argv) {
     return rc == 0 ? chexnet::code_when_said(0)
                    : static_cast<int>(ExitCode::kUsage);
   }
+  chexnet::set_end_of_stuck_work([&](const std::string& error) {
+    fail(invocation, error, ExitCode::kHang);
+  });
   try {
     require_stack();
     const int code = invocation.run();

@@ -52,6 +52,14 @@ namespace {
   std::_Exit(chexnet::code_for_launcher(static_cast<int>(code)));
 }
 
+void set_signals() {
+  // Who started us may ignore it, and the kernel would throw away how our
+  // children end.
+  signal(SIGCHLD, SIG_DFL);
+  // A limit of file sizes is then an error of the write that says so.
+  signal(SIGXFSZ, SIG_IGN);
+}
+
 // A thread's stack is as large as this limit, and loaders crash below 128 KiB.
 void require_stack() {
   constexpr rlim_t kLeastBytes = rlim_t{256} << 10;
@@ -120,11 +128,7 @@ void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
 // NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   using chexnet::ExitCode;
-  // Who started us may ignore it, and the kernel would throw away how our
-  // children end.
-  signal(SIGCHLD, SIG_DFL);
-  // A limit of file sizes is then an error of the write that says so.
-  signal(SIGXFSZ, SIG_IGN);
+  set_signals();
   chexnet::keep_freed_memory();
   if (chexnet::started_as_rank(chexnet::process_environment())) {
     if (!chexnet::die_with_parent()) return static_cast<int>(ExitCode::kDevice);

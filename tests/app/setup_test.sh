@@ -54,7 +54,7 @@ tree=$scratch/pinned
 mkdir -p "$tree/third_party/pins" "$tree/scripts" "$scratch/index"
 cp scripts/setup "$tree/scripts/"; cp third_party/unpack_wheels.py "$tree/third_party/"
 pins=$tree/third_party/pins/cuda13-build.txt
-echo '# none' >"$tree/third_party/pins/cuda13-gpu.txt"  # --download takes these, too
+for more in gpu nvrtc; do echo '# none' >"$tree/third_party/pins/cuda13-$more.txt"; done  # --download takes these, too
 python3 "$checks" wheels "$scratch/index" "$pins"
 pinned() {  # pinned CACHE ARGUMENTS...
   CHEXNET_CACHE=$scratch/$1 PIP_NO_INDEX=1 PIP_FIND_LINKS=$scratch/index PIP_CONFIG_FILE=/dev/null \

@@ -26,7 +26,8 @@ class Compiler {
     return compiler;
   }
   std::string compile(const std::string& source,
-                      const std::vector<std::string>& options) const {
+                      const std::vector<std::string>& options,
+                      std::string* report) const {
     std::vector<const char*> texts;
     for (const auto& option : options) texts.push_back(option.c_str());
     Program program = nullptr;
@@ -35,6 +36,7 @@ class Compiler {
         compile_(program, static_cast<int>(texts.size()), texts.data());
     std::string code = rc == 0 ? text(program, code_size_, code_)
                                : text(program, log_size_, log_);
+    if (report != nullptr) *report = text(program, log_size_, log_);
     destroy_(&program);
     if (rc != 0)
       throw DeviceError("[kernels] {}: {}", error_(rc), code.c_str());
@@ -94,11 +96,13 @@ class Compiler {
 
 std::string compile_kernels(const std::string& source,
                             const std::string& architecture,
-                            const std::vector<std::string>& defines) {
+                            const std::vector<std::string>& defines,
+                            std::string* report) {
   std::vector<std::string> options = {"--gpu-architecture=" + architecture,
                                       "--std=c++17"};
   for (const auto& name : defines) options.push_back("-D" + name);
-  return Compiler::instance().compile(source, options);
+  if (report != nullptr) options.emplace_back("--ptxas-options=-v");
+  return Compiler::instance().compile(source, options, report);
 }
 
 KernelModule::KernelModule(const std::string& machine_code) {

@@ -12,9 +12,11 @@ namespace chexnet {
 
 // The machine code of `source` for a GPU ("sm_90"). `defines`: names.
 // DeviceError where the compiler is absent or refuses, with its words.
+// `report`: what ptxas says of each kernel's registers, stack and memory.
 std::string compile_kernels(const std::string& source,
                             const std::string& architecture,
-                            const std::vector<std::string>& defines);
+                            const std::vector<std::string>& defines,
+                            std::string* report = nullptr);
 
 // The kernels of compiled code on the selected GPU. Never unloaded. Any thread.
 class KernelModule {

@@ -1,10 +1,15 @@
-// NVRTC needs no GPU. It comes with the libraries of scripts/setup --gpu, or
-// with a CUDA of the system.
+// NVRTC needs no GPU. It comes by scripts/setup --dev or --gpu, or with a CUDA
+// of the system.
 #include "model/cuda/kernel_compiler.hpp"
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
 #include <map>
+#include <regex>
+#include <sstream>
 #include <vector>
 
 #include "chexnet/core/error.hpp"
@@ -24,7 +29,7 @@ std::string source_of(const std::string& name) {
 bool has_compiler() {
   const std::string name = "libnvrtc.so." + std::to_string(CHEXNET_CUDA_MAJOR);
   if (dlopen(name.c_str(), RTLD_NOW) != nullptr) return true;
-  WARN("skipped: " + name + " is not here (scripts/setup --gpu)");
+  WARN("skipped: " + name + " is not here (scripts/setup --dev or --gpu)");
   return false;
 }
 
@@ -41,8 +46,51 @@ std::string refusal(const std::string& source, const std::string& gpu) {
 std::vector<std::string> architectures() {
   std::vector<std::string> all = {"sm_75", "sm_80", "sm_86",
                                   "sm_89", "sm_90", "sm_100"};
-  all.emplace_back(CHEXNET_CUDA_MAJOR < 13 ? "sm_70" : "sm_120");
+  all.emplace_back("sm_120");
+  if (CHEXNET_CUDA_MAJOR < 13) all.emplace_back("sm_70");
   return all;
+}
+
+// What a thread of a kernel takes, or for shared memory its block.
+struct Use {
+  int registers = 0, shared_bytes = 0;
+  int memory_bytes = 0;  // its stack, and what does not fit into registers
+  void include(const Use& other) {
+    registers = std::max(registers, other.registers);
+    shared_bytes = std::max(shared_bytes, other.shared_bytes);
+  }
+};
+// Of blocks of 512 threads, of which one is to fit on each multiprocessor; and
+// what a block may have without asking for more.
+constexpr int kMostRegisters = 65536 / 512;
+constexpr int kMostSharedBytes = 48 << 10;
+// CUDA 12.8 has max_pool_backward keep one register there for sm_100.
+constexpr int kMostMemoryBytes = CHEXNET_CUDA_MAJOR < 13 ? 8 : 0;
+
+int number_before(const std::string& line, const std::string& unit) {
+  std::smatch found;
+  return std::regex_search(line, found, std::regex("([0-9]+) " + unit))
+             ? std::stoi(found[1])
+             : 0;
+}
+
+// [kernel], from the words of ptxas.
+std::map<std::string, Use> uses_of(const std::string& report) {
+  std::map<std::string, Use> uses;
+  std::istringstream lines(report);
+  std::string line, kernel;
+  std::smatch found;
+  const std::regex of_kernel("Function properties for ([a-z0-9_]+)");
+  while (std::getline(lines, line)) {
+    if (std::regex_search(line, found, of_kernel)) kernel = found[1];
+    if (line.find("spill") != std::string::npos)
+      for (const auto* of : {"bytes stack", "bytes spill s", "bytes spill l"})
+        uses[kernel].memory_bytes += number_before(line, of);
+    if (line.find(" registers") == std::string::npos) continue;
+    uses[kernel].registers = number_before(line, "registers");
+    uses[kernel].shared_bytes = number_before(line, "bytes smem");
+  }
+  return uses;
 }
 
 }  // namespace
@@ -57,6 +105,7 @@ TEST_CASE("our kernels compile for every GPU and type of elements") {
       {"pool.cu",
        {"max_pool_forward", "max_pool_backward", "average_pool_forward",
         "average_pool_backward", "relu_backward"}}};
+  std::map<std::string, Use> most;
   for (const auto& [file, names] : kernels)
     for (const auto& gpu : architectures())
       for (const std::string element :
@@ -65,14 +114,28 @@ TEST_CASE("our kernels compile for every GPU and type of elements") {
         const bool telling = gpu == "sm_75" || gpu == "sm_90";
         if (!telling && element != "ELEMENT_BF16") continue;
         INFO(file << " for " << gpu << ", " << element);
+        std::string report;
         const std::string code = compile_kernels(
-            source_of("vectors.cu") + source_of(file), gpu, {element});
+            source_of("vectors.cu") + source_of(file), gpu, {element}, &report);
+        for (const auto& [name, use] : uses_of(report)) {
+          INFO(name);
+          CHECK(use.registers <= kMostRegisters);
+          CHECK(use.shared_bytes <= kMostSharedBytes);
+          CHECK(use.memory_bytes <= kMostMemoryBytes);
+          most[name].include(use);
+        }
         CHECK(
             code.starts_with("\x7f"
                              "ELF"));
         for (const auto& name : names)
           CHECK(code.find(".text." + name) != std::string::npos);
       }
+  std::cout << "on any GPU: registers, bytes of shared memory\n";
+  for (const auto& [name, use] : most)
+    std::cout << std::left << std::setw(24) << name << std::right
+              << std::setw(4) << use.registers << std::setw(7)
+              << use.shared_bytes << "\n";
+  CHECK(most.size() == 10);
 }
 
 TEST_CASE("what the compiler refuses is told in its words") {

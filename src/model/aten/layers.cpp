@@ -192,28 +192,27 @@ at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {
   auto [y, chosen] = max_pool(x, kernels);
   if (pass.training()) {
     kernels_ = kernels;
-    x_ = x;
+    shape_ = x.sizes().vec();
     chosen_ = chosen;
   }
   return y;
 }
 
 at::Tensor MaxPool::backward(const at::Tensor& dy) {
-  return max_pool_gradient(dy, std::exchange(x_, {}),
-                           std::exchange(chosen_, {}), kernels_);
+  return max_pool_gradient(dy, shape_, std::exchange(chosen_, {}), kernels_);
 }
 
 at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
   const bool kernels = context_.kernels && own_kernels_take(x);
   if (pass.training()) {
     kernels_ = kernels;
-    x_ = x;
+    shape_ = x.sizes().vec();
   }
   return average_pool(x, kernels);
 }
 
 at::Tensor AveragePool::backward(const at::Tensor& dy) {
-  return average_pool_gradient(dy, std::exchange(x_, {}), kernels_);
+  return average_pool_gradient(dy, shape_, kernels_);
 }
 
 at::Tensor masked_by(const at::Tensor& y, const at::Tensor& dy,

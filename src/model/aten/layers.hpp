@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/model/backend.hpp"
@@ -104,8 +105,9 @@ class MaxPool {
 
  private:
   const LayerContext& context_;
-  bool kernels_ = false;  // of the last forward in training
-  at::Tensor x_, chosen_;
+  bool kernels_ = false;        // of the last forward in training
+  std::vector<int64_t> shape_;  // of its x
+  at::Tensor chosen_;
 };
 
 // 2x2, stride 2.
@@ -117,8 +119,8 @@ class AveragePool {
 
  private:
   const LayerContext& context_;
-  bool kernels_ = false;  // of the last forward in training
-  at::Tensor x_;
+  bool kernels_ = false;        // of the last forward in training
+  std::vector<int64_t> shape_;  // of its x
 };
 
 // The gradient dy (+ more) of y = ReLU(...) on its other side.

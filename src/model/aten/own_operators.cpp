@@ -58,8 +58,16 @@ std::tuple<at::Tensor, at::Tensor> max_pool_by_aten(const at::Tensor& x) {
   return at::max_pool2d_with_indices(x, {3, 3}, {2, 2}, {1, 1});
 }
 
-at::Tensor max_pool_backward_by_aten(const at::Tensor& dy, const at::Tensor& x,
+// Of what was pooled, ATen's operators look at the shape alone.
+at::Tensor shaped(at::IntArrayRef shape, const at::Tensor& dy) {
+  return at::empty(shape,
+                   dy.options().memory_format(dy.suggest_memory_format()));
+}
+
+at::Tensor max_pool_backward_by_aten(const at::Tensor& dy,
+                                     at::IntArrayRef shape,
                                      const at::Tensor& indices) {
+  const at::Tensor x = shaped(shape, dy);
   return at::max_pool2d_with_indices_backward(dy, x, {3, 3}, {2, 2}, {1, 1},
                                               {1, 1}, false, indices);
 }
@@ -69,9 +77,9 @@ at::Tensor average_pool_by_aten(const at::Tensor& x) {
 }
 
 at::Tensor average_pool_backward_by_aten(const at::Tensor& dy,
-                                         const at::Tensor& x) {
-  return at::avg_pool2d_backward(dy, x, {2, 2}, {2, 2}, {0, 0}, false, true,
-                                 c10::nullopt);
+                                         at::IntArrayRef shape) {
+  return at::avg_pool2d_backward(dy, shaped(shape, dy), {2, 2}, {2, 2}, {0, 0},
+                                 false, true, c10::nullopt);
 }
 
 at::Tensor relu_backward_by_aten(const at::Tensor& dy,
@@ -140,12 +148,12 @@ std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x, bool kernels) {
   return op.call(x);
 }
 
-at::Tensor max_pool_gradient(const at::Tensor& dy, const at::Tensor& x,
+at::Tensor max_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
                              const at::Tensor& chosen, bool kernels) {
-  if (!kernels) return max_pool_backward_by_aten(dy, x, chosen);
+  if (!kernels) return max_pool_backward_by_aten(dy, shape, chosen);
   static const auto op =
       operator_of<max_pool_backward_by_aten>("max_pool_backward");
-  return op.call(dense(dy), x, chosen);
+  return op.call(dense(dy), shape, chosen);
 }
 
 at::Tensor average_pool(const at::Tensor& x, bool kernels) {
@@ -154,12 +162,12 @@ at::Tensor average_pool(const at::Tensor& x, bool kernels) {
   return op.call(x);
 }
 
-at::Tensor average_pool_gradient(const at::Tensor& dy, const at::Tensor& x,
+at::Tensor average_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
                                  bool kernels) {
-  if (!kernels) return average_pool_backward_by_aten(dy, x);
+  if (!kernels) return average_pool_backward_by_aten(dy, shape);
   static const auto op =
       operator_of<average_pool_backward_by_aten>("average_pool_backward");
-  return op.call(dense(dy), x);
+  return op.call(dense(dy), shape);
 }
 
 at::Tensor relu_gradient(const at::Tensor& dy, const OptionalTensor& more,
@@ -185,9 +193,9 @@ TORCH_LIBRARY(chexnet, library) {
       "bool relu) -> (Tensor, Tensor, Tensor)");
   library.def("max_pool(Tensor x) -> (Tensor, Tensor)");
   library.def(
-      "max_pool_backward(Tensor dy, Tensor x, Tensor chosen) -> Tensor");
+      "max_pool_backward(Tensor dy, int[] shape, Tensor chosen) -> Tensor");
   library.def("average_pool(Tensor x) -> Tensor");
-  library.def("average_pool_backward(Tensor dy, Tensor x) -> Tensor");
+  library.def("average_pool_backward(Tensor dy, int[] shape) -> Tensor");
   library.def("relu_backward(Tensor dy, Tensor? more, Tensor y) -> Tensor");
 }
 

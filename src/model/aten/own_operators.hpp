@@ -55,14 +55,15 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm_gradients(
     const at::Tensor& invstd, const std::optional<at::Tensor>& more);
 
 // Windows of 3x3, two apart, one pixel beyond each edge. Which pixel of its
-// window each value is, in the device's own form, goes back with the gradient.
+// window each value is, in the device's own form, goes back with the gradient;
+// `shape` is x's.
 std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x, bool kernels);
-at::Tensor max_pool_gradient(const at::Tensor& dy, const at::Tensor& x,
+at::Tensor max_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
                              const at::Tensor& chosen, bool kernels);
 
 // Windows of 2x2, two apart.
 at::Tensor average_pool(const at::Tensor& x, bool kernels);
-at::Tensor average_pool_gradient(const at::Tensor& dy, const at::Tensor& x,
+at::Tensor average_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
                                  bool kernels);
 
 // dy (+ more) where y > 0, else 0.

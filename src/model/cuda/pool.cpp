@@ -22,6 +22,11 @@ PooledShape shape_of(const at::Tensor& map) {
                            (map.size(0) * map.size(2) * map.size(3)))};
 }
 
+at::Tensor empty_map(at::IntArrayRef shape, const at::Tensor& like) {
+  return at::empty(
+      shape, like.options().memory_format(at::MemoryFormat::ChannelsLast));
+}
+
 // One thread for each vector of `result`, or several one after the other.
 template <class... Parameters>
 void launch_over(const at::Tensor& result,
@@ -40,41 +45,38 @@ unsigned count_of(const at::Tensor& map) {
   return static_cast<unsigned>(vectors_of(map));
 }
 
-at::Tensor map_like(const at::Tensor& x, int64_t height, int64_t width) {
-  return at::empty({x.size(0), x.size(1), height, width},
-                   x.options().memory_format(at::MemoryFormat::ChannelsLast));
-}
-
 std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x) {
   require_vectors(x, "a map that is pooled");
-  at::Tensor y = map_like(x, (x.size(2) + 1) / 2, (x.size(3) + 1) / 2);
+  at::Tensor y = empty_map(
+      {x.size(0), x.size(1), (x.size(2) + 1) / 2, (x.size(3) + 1) / 2}, x);
   at::Tensor taps = at::empty_like(y, y.options().dtype(at::kByte));
   launch_over(y, kMaxPoolForward, x.const_data_ptr(), shape_of(x), shape_of(y),
               count_of(y), y.mutable_data_ptr(), taps.mutable_data_ptr());
   return {y, taps};
 }
 
-at::Tensor max_pool_backward(const at::Tensor& dy, const at::Tensor& x,
+at::Tensor max_pool_backward(const at::Tensor& dy, at::IntArrayRef shape,
                              const at::Tensor& taps) {
   require_vectors(dy, "a pooled map's gradient");
-  at::Tensor dx = at::empty_like(x);
+  at::Tensor dx = empty_map(shape, dy);
   launch_over(dx, kMaxPoolBackward, dy.const_data_ptr(), taps.const_data_ptr(),
-              shape_of(x), shape_of(dy), count_of(dx), dx.mutable_data_ptr());
+              shape_of(dx), shape_of(dy), count_of(dx), dx.mutable_data_ptr());
   return dx;
 }
 
 at::Tensor average_pool(const at::Tensor& x) {
   require_vectors(x, "a map that is pooled");
-  at::Tensor y = map_like(x, x.size(2) / 2, x.size(3) / 2);
+  at::Tensor y =
+      empty_map({x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2}, x);
   launch_over(y, kAveragePoolForward, x.const_data_ptr(), shape_of(x),
               shape_of(y), count_of(y), y.mutable_data_ptr());
   return y;
 }
 
-at::Tensor average_pool_backward(const at::Tensor& dy, const at::Tensor& x) {
+at::Tensor average_pool_backward(const at::Tensor& dy, at::IntArrayRef shape) {
   require_vectors(dy, "a pooled map's gradient");
-  at::Tensor dx = at::empty_like(x);
-  launch_over(dx, kAveragePoolBackward, dy.const_data_ptr(), shape_of(x),
+  at::Tensor dx = empty_map(shape, dy);
+  launch_over(dx, kAveragePoolBackward, dy.const_data_ptr(), shape_of(dx),
               shape_of(dy), count_of(dx), dx.mutable_data_ptr());
   return dx;
 }

@@ -86,9 +86,9 @@ std::optional<double> bytes_of_step(Network& network, CudaLibrary& cuda,
                                     DeviceDeadline& deadline, int64_t images,
                                     int64_t side) {
   const auto wait = deadline.wait();
-  cuda.restart_peak();
-  const size_t before = cuda.peak_held_bytes();
-  try {
+  const auto step = [&] {
+    cuda.restart_peak();
+    const size_t before = cuda.peak_held_bytes();
     const at::Tensor pixels = at::zeros(
         {images, 1, side, side},
         at::TensorOptions().dtype(at::kByte).device(network.options().device));
@@ -96,6 +96,12 @@ std::optional<double> bytes_of_step(Network& network, CudaLibrary& cuda,
     network.backward(at::zeros_like(logits));
     cuda.synchronize();
     return static_cast<double>(cuda.peak_held_bytes() - before);
+  };
+  try {
+    // In the first step of a shape cuDNN tries its algorithms, with as much
+    // memory as there is.
+    step();
+    return step();
   } catch (const c10::OutOfMemoryError&) {
     return std::nullopt;
   }

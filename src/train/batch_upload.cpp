@@ -7,6 +7,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <map>
+
 namespace chexnet {
 namespace {
 
@@ -15,12 +17,22 @@ void record(std::optional<c10::Event>& event, const c10::Stream& stream) {
   event->record(stream);
 }
 
+// One for each device as long as the process: LibTorch's pool of 32 goes round,
+// and would come to the stream that computes.
+c10::Stream copy_stream(at::Device device) {
+  static std::map<c10::DeviceIndex, c10::Stream> streams;
+  const auto known = streams.find(device.index());
+  if (known != streams.end()) return known->second;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  return streams.emplace(device.index(), guard.getStreamFromGlobalPool(device))
+      .first->second;
+}
+
 }  // namespace
 
 BatchUpload::BatchUpload(at::Device device) : device_(device) {
   if (device.is_cpu()) return;
-  const c10::impl::VirtualGuardImpl streams(device.type());
-  copies_ = streams.getStreamFromGlobalPool(device);
+  copies_ = copy_stream(device);
 }
 
 bool BatchUpload::fit(Buffer& buffer, const BatchTensors& host) const {

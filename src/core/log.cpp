@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/safe_open.hpp"
@@ -77,6 +78,15 @@ void set_log_file(const std::string& path) {
   l.file = std::make_shared<spdlog::logger>(
       "file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.name()));
   l.file->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  // Once: a full disk refuses every line. Whoever writes holds the lock.
+  l.file->set_error_handler(
+      [&l, path, told = false](const std::string& why) mutable {
+        if (std::exchange(told, true)) return;
+        const std::string reason = why.substr(why.rfind(": ") + 1);
+        l.console->warn(l.prefix + "warning: [log] " + printable(path) +
+                        ": lines are missing from here on:" + reason +
+                        ". Hint: free space there");
+      });
 }
 
 void close_log() {

@@ -7,6 +7,9 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <system_error>
+#include <utility>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/file_lock.hpp"
@@ -18,7 +21,66 @@
 #include "chexnet/data/manifest.hpp"
 
 namespace chexnet {
+namespace fs = std::filesystem;
 namespace {
+
+constexpr const char* kTable = "Data_Entry_2017.csv";
+constexpr const char* kLock = ".phantom.lock";
+constexpr std::array kContents = {kTable,
+                                  "images",
+                                  "train_val_list.txt",
+                                  "test_list.txt",
+                                  "BBox_List_2017.csv",
+                                  "README.txt"};
+
+// A folder with room for a set, which goes away with this object unless it is
+// kept. Nothing there is replaced but what a killed command left: beside it
+// lies a lock that nobody holds.
+class NewSet {
+ public:
+  explicit NewSet(fs::path folder) : folder_(std::move(folder)) {}
+  ~NewSet() {
+    std::error_code ignored;
+    if (is_begun_)
+      for (const char* name : kContents)
+        fs::remove_all(folder_ / name, ignored);
+    lock_.reset();
+    if (is_new_) fs::remove(folder_, ignored);  // only if it is empty
+  }
+  NewSet(const NewSet&) = delete;
+  NewSet& operator=(const NewSet&) = delete;
+
+  // CheckpointError.
+  void begin() {
+    std::error_code error;
+    is_new_ = !fs::exists(folder_, error);
+    fs::create_directories(folder_, error);
+    if (error) refuse(error.message(), "choose a writable folder");
+    const bool was_left = fs::exists(folder_ / kLock, error);
+    auto lock = FileLock::try_take(folder_ / kLock);
+    if (!lock)
+      refuse("another command draws a set there now", "choose another folder");
+    lock_.emplace(std::move(*lock));
+    for (const char* name : kContents)
+      if (fs::exists(folder_ / name, error) && (name == kTable || !was_left))
+        refuse(std::string("holds a data set already (") + name + ")",
+               "choose another folder, or remove it");
+    is_begun_ = true;
+    fs::create_directories(folder_ / "images", error);
+    if (error) refuse(error.message(), "choose a writable folder");
+  }
+  void keep() { is_begun_ = false; }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what, const char* hint) const {
+    throw CheckpointError("[phantom] {}: {}. Hint: {}", folder_.string(), what,
+                          hint);
+  }
+
+  fs::path folder_;
+  bool is_new_ = false, is_begun_ = false;
+  std::optional<FileLock> lock_;
+};
 
 struct PhantomEntry {
   uint32_t patient, follow_up;
@@ -71,22 +133,8 @@ void describe(PhantomEntry& entry, const PhantomImage& image) {
 
 void write_phantom_set(const PhantomOptions& options,
                        const std::function<void(int)>& progress) {
-  std::error_code error;
-  std::filesystem::create_directories(options.out / "images", error);
-  if (error)
-    throw CheckpointError("[phantom] {}: {}. Hint: choose a writable folder",
-                          options.out.string(), error.message());
-  const auto lock = FileLock::try_take(options.out / ".phantom.lock");
-  if (!lock)
-    throw CheckpointError(
-        "[phantom] {}: another command draws a set there now. Hint: choose "
-        "another folder",
-        options.out.string());
-  if (std::filesystem::exists(options.out / "Data_Entry_2017.csv"))
-    throw CheckpointError(
-        "[phantom] {}: holds a data set already. Hint: choose another folder, "
-        "or remove it",
-        options.out.string());
+  NewSet set(options.out);
+  set.begin();
   auto entries = plan(options);
 
   std::atomic<int> done = 0;
@@ -128,7 +176,8 @@ void write_phantom_set(const PhantomOptions& options,
                        "scores on them say "
                        "only that the program learns.\n"
                        "Boxes are in pixels of these images.\n");
-  write_atomically(options.out / "Data_Entry_2017.csv", table);
+  write_atomically(options.out / kTable, table);
+  set.keep();
 }
 
 }  // namespace chexnet

@@ -2,10 +2,14 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
 
 #include "chexnet/data/manifest.hpp"
 #include "data/phantom_plan.hpp"
 #include "support/catch.hpp"
+#include "support/fixtures.hpp"
 
 using namespace chexnet;
 
@@ -75,4 +79,46 @@ TEST_CASE("a phantom's box holds what is drawn of its finding",
     CHECK(share[k] / boxes[k] > 0.9);
   }
   CHECK(with_boxes == 9);
+}
+
+TEST_CASE("a phantom set that cannot be finished leaves nothing behind") {
+  namespace fs = std::filesystem;
+  const ScratchFolder scratch;
+  const auto draw_and_fail = [&](const fs::path& folder) {
+    PhantomOptions options;
+    options.out = folder;
+    options.images = 5;
+    options.size = 32;
+    CHECK_THROWS_AS(
+        write_phantom_set(
+            options, [](int) { throw std::runtime_error("the disk is full"); }),
+        std::runtime_error);
+  };
+  draw_and_fail(scratch.path() / "new");
+  CHECK_FALSE(fs::exists(scratch.path() / "new"));
+
+  fs::create_directory(scratch.path() / "old");
+  std::ofstream(scratch.path() / "old/notes.txt") << "kept";
+  draw_and_fail(scratch.path() / "old");
+  CHECK(std::distance(fs::directory_iterator(scratch.path() / "old"), {}) == 1);
+  CHECK(fs::exists(scratch.path() / "old/notes.txt"));
+}
+
+TEST_CASE("a phantom is not drawn over images, but over what was left of one") {
+  namespace fs = std::filesystem;
+  const ScratchFolder scratch;
+  PhantomOptions options;
+  options.out = scratch.path();
+  options.images = 5;
+  options.size = 32;
+  fs::create_directory(scratch.path() / "images");
+  std::ofstream(scratch.path() / "images/00000001_000.png") << "an X-ray";
+  CHECK(error_of<CheckpointError>([&] {
+          write_phantom_set(options, [](int) {});
+        }).find("holds a data set already (images)") != std::string::npos);
+  CHECK(fs::file_size(scratch.path() / "images/00000001_000.png") == 8);
+
+  std::ofstream(scratch.path() / ".phantom.lock");  // of a killed command
+  write_phantom_set(options, [](int) {});
+  CHECK(fs::exists(scratch.path() / "Data_Entry_2017.csv"));
 }

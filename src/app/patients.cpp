@@ -55,6 +55,23 @@ std::vector<std::string> other_spellings(const std::string& id) {
   return ids;
 }
 
+// A pseudonym as split.csv writes it: in small letters.
+std::string as_pseudonym(const std::string& id) {
+  std::string small = lowered(id);
+  return is_pseudonym(small) ? small : "";
+}
+
+// Of a pseudonym whose key this run did not use: it may mean a patient that the
+// run has. Empty where it would have been found.
+std::string why_unknown(const std::string& pseudonym,
+                        const std::vector<SplitRow>& rows) {
+  const std::string own = rows.empty() ? "" : rows.front().patient;
+  if (!is_pseudonym(own)) return "; a pseudonym, and this run has plain ids";
+  const std::string key = own.substr(0, own.find('-') + 1);
+  if (pseudonym.starts_with(key)) return "";
+  return "; a pseudonym of another key: this run's begin with " + key;
+}
+
 std::string sentence(const ImagesOfSplits& found) {
   if (found.empty()) return "not in this run";
   std::string text;
@@ -71,16 +88,21 @@ void print_patients(const PatientsQuery& query) {
   const auto rows = read_splits_csv(fs::path(query.run) / "split.csv");
   std::map<std::string, ImagesOfSplits> known;
   for (const auto& row : rows) ++known[row.patient][row.split];
-  const PatientIds ids = ids_of_run(query, rows);
+  // Who asks by pseudonyms needs no key.
+  PatientIds ids;
+  if (!std::ranges::all_of(query.patients, is_pseudonym, as_pseudonym))
+    ids = ids_of_run(query, rows);
 
   Json json = Json::array();
   for (const auto& patient : query.patients) {
-    // Also asked as split.csv has it: by pseudonym.
-    const bool is_written = known.contains(patient);
-    const ImagesOfSplits& found =
-        known[is_written ? patient : ids.written(patient)];
-    Json same_number = Json::object();
+    const std::string pseudonym = as_pseudonym(patient);
+    std::string id = pseudonym.empty() ? ids.written(patient) : pseudonym;
+    if (known.contains(patient)) id = patient;
+    const ImagesOfSplits& found = known[id];
     std::string more;
+    if (found.empty() && !pseudonym.empty()) more = why_unknown(id, rows);
+    const bool other_key = !more.empty();
+    Json same_number = Json::object();
     for (const auto& other : other_spellings(patient)) {
       const auto of_other = known.find(ids.written(other));
       if (of_other == known.end()) continue;
@@ -91,6 +113,7 @@ void print_patients(const PatientsQuery& query) {
       std::cout << printable(patient) << ": " << sentence(found) << more
                 << "\n";
     json.push_back({{"patient", patient}, {"images", found}});
+    if (other_key) json.back()["other_key"] = true;
     if (!same_number.empty()) json.back()["same_number"] = same_number;
   }
   if (query.json) std::cout << json_text(json, 1) << "\n";

@@ -8,7 +8,8 @@ namespace chexnet {
 
 struct PatientsQuery {
   std::string run, key;  // key: of the run's pseudonyms; empty: its config's
-  std::vector<std::string> patients;  // ids as the run's table has them
+  // Ids as the run's table has them, or pseudonyms, which need no key.
+  std::vector<std::string> patients;
   bool json = false;
 };
 

@@ -28,6 +28,11 @@ check "and with how many images" grep -qE "^$trained: (train|val|test) \([0-9]+ 
 pseudonym=$(awk -F, 'NR > 1 { print $2; exit }' run/split.csv)
 "$program" inspect run --patient "$pseudonym" >said
 check "a pseudonym of split.csv is found, too" grep -qE "^$pseudonym: (train|val|test) \([0-9]+ images?\)" said
+"$program" inspect run --patient "${pseudonym^^}" >said
+check "in capitals, too" grep -qE "^${pseudonym^^}: (train|val|test) \([0-9]+ images?\)" said
+"$program" inspect run --patient "p0000${pseudonym:5}" "${pseudonym%-*}-0123456789abcdef" >said
+check "one of another key says whose it is not" grep -qx "p0000${pseudonym:5}: not in this run; a pseudonym of another key: this run's begin with ${pseudonym%-*}-" said
+check "and one of this key is not in the run" grep -qx "${pseudonym%-*}-0123456789abcdef: not in this run" said
 "$program" evaluate run --manifest table.csv --images "$phantom/images" --set data.manifest.format=csv >/dev/null 2>log
 check "scoring the training's patients is found by their pseudonyms" grep -q "are of patients that the model was trained on" log
 
@@ -44,12 +49,16 @@ rm -f "$key"
 "$program" inspect run --patient "$trained" >/dev/null 2>log
 check "without the key: exit 2" [ $? = 2 ]
 check "the reason and what to do" grep -q "their key is not at hand" log
+"$program" inspect run --patient "$pseudonym" "p0000${pseudonym:5}" --json >said.json 2>log
+check "but a pseudonym needs none" look 'assert a[0]["images"] and "other_key" not in a[0] and a[1]["images"] == {} and a[1]["other_key"], a' said.json
 check "no new key was made" [ ! -e "$key" ]
 "$program" evaluate run --manifest table.csv --images "$phantom/images" --set data.manifest.format=csv >/dev/null 2>log
 check "scoring says that patients were not compared" grep -q "only images, not patients, were looked for" log
 check "--key names it" sh -c "'$program' inspect run --patient $trained --key elsewhere | grep -q '^$trained: '"
 check "plain ids on request" "$program" train site.yaml --out plain --set privacy.ids=plain 2>log
 check "they are the table's" grep -q ",$trained," plain/split.csv
+"$program" inspect plain --patient "$pseudonym" >said
+check "which no pseudonym is asked for" grep -qx "$pseudonym: not in this run; a pseudonym, and this run has plain ids" said
 
 check "--version" sh -c "'$program' --version | grep -qE '^chexnet-train [0-9]+\.[0-9]+\.[0-9]+$'"
 "$program" --version --json >version.json

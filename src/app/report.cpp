@@ -70,33 +70,36 @@ bool is_damaged(const fs::path& run) {
   }
 }
 
-// A folder of runs, as a sweep leaves it, stands for its runs.
+// A folder of runs, as a sweep leaves it, stands for its runs. Each is checked:
+// of those that were named, one that is damaged is an error.
 std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
   std::vector<fs::path> runs;
   std::set<fs::path> seen;
   std::error_code error;
   for (const auto& folder : folders) {
-    if (fs::exists(fs::path(folder) / "results.json", error))
-      runs.emplace_back(folder);
-    else
-      for (auto& found : find_runs(folder))
-        if (found == folder || !(is_waiting_run(found) || is_damaged(found)))
-          runs.push_back(std::move(found));
+    std::vector<fs::path> found = {folder};
+    if (!fs::exists(found[0] / "results.json", error))
+      found = find_runs(folder);
+    for (const auto& run : found) {
+      if (run == folder)
+        check_config_of(run);
+      else if (is_waiting_run(run) || is_damaged(run))
+        continue;
+      if (is_new_run(run, seen)) runs.push_back(run);
+    }
   }
-  std::erase_if(runs, [&](const auto& run) { return !is_new_run(run, seen); });
   return runs;
 }
 
 // The runs that the page is of. Each form of the page needs another part of
 // config.yaml, and a folder that one of them refuses is refused by all.
 std::vector<fs::path> checked_runs(const ReportArguments& options) {
-  if (!options.compare && options.runs.size() > 1)
+  if (options.compare) return runs_below(options.runs);
+  if (options.runs.size() > 1)
     throw ConfigError("[report] {} runs. Hint: one, or --compare",
                       options.runs.size());
-  std::vector<fs::path> runs(options.runs.begin(), options.runs.end());
-  if (options.compare) runs = runs_below(options.runs);
-  for (const auto& run : runs) check_config_of(run);
-  return runs;
+  check_config_of(options.runs.front());
+  return {options.runs.front()};
 }
 
 int run(const ReportArguments& options) {

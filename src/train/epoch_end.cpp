@@ -28,10 +28,6 @@
 namespace chexnet {
 namespace {
 
-// Enough for an interval that is read along the course of a training; the end
-// of it draws as many as evaluate.
-constexpr size_t kResamplesOfEpoch = 1000;
-
 std::string scientific(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2e", value);
@@ -103,9 +99,9 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   state_.evaluation_due = false;
   if (parts_.comm.rank() != 0) return;
 
+  // As many resamples as at the end, so both give one interval.
   const MeanFigure mean = figures_of(result.predictions, config.eval.findings,
-                                     {.resamples = kResamplesOfEpoch,
-                                      .threads = parts_.device.cores})
+                                     {.threads = parts_.device.cores})
                               .mean_auroc;
   std::map<std::string, double> by_finding;
   for (size_t k = 0; k < scores.findings.size(); ++k)

@@ -4,6 +4,10 @@ source tests/lib.sh
 checks=$source_folder/tests/app/evaluate_checks.py
 fork_starts
 shared_run scored "$scratch/run" || exit 1
+check "one interval of validation: in the line of its epoch and at the end" look '
+best = [e for e in a if e["event"] == "val" and e["best"] == "yes"][-1]
+end, = [e for e in a if e["event"] == "final" and e["split"] == "val"]
+assert all(best[k] == end[k] for k in ("mean_auroc", "mean_auroc_low", "mean_auroc_high"))' "$scratch/run/metrics.jsonl"
 val=$scratch/run/predictions_val.csv
 check "a run with weights" "$program" train "$small" --out "$scratch/weighted" --set train.max_steps=2 --set eval.splits=[test] --set train.class_weights=pos_weight --set data.allow_patient_leak=true 2>"$scratch/log"
 check "its final loss is as unweighted as evaluate's" python3 "$checks" unweighted_loss "$scratch/weighted/results.json" <("$program" evaluate "$scratch/weighted" --json 2>/dev/null)

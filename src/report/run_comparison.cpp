@@ -136,16 +136,22 @@ std::string spread_text(const AurocSpread& spread) {
 RunGroups compare_runs(const std::vector<RunSummary>& runs) {
   RunGroups compared;
   std::vector<const RunSummary*> finished;
-  std::vector<std::string> others;
+  std::vector<std::string> others, without_scores;
   for (const auto& run : runs) {
-    if (run.state == "finished")
-      finished.push_back(&run);
-    else
+    if (run.state != "finished")
       others.push_back(run.name + " (" + run.state + ")");
+    else if (!run.has_events)
+      without_scores.push_back(run.name);
+    else
+      finished.push_back(&run);
   }
   if (!others.empty())
     compared.left_out.push_back("not counted, because not finished: " +
                                 listed(others));
+  if (!without_scores.empty())
+    compared.left_out.push_back(
+        "not counted, because metrics.jsonl is empty or not there: " +
+        listed(without_scores));
   std::map<std::string, std::set<std::string>> values;
   for (const auto* run : finished)
     for (const auto& [key, value] : setting_of(*run)) values[key].insert(value);
@@ -217,8 +223,9 @@ std::string comparison_text(const std::vector<RunSummary>& runs) {
       std::ranges::stable_sort(groups, std::greater(), [](const auto& group) {
         return std::pair(group.val.count > 0, group.val.mean);
       });
-    text += "\n" + ranking_table(groups, compared.same_validation) +
-            chosen_text(compared, runs);
+    if (!groups.empty())
+      text += "\n" + ranking_table(groups, compared.same_validation) +
+              chosen_text(compared, runs);
     for (const auto& sentence : compared.left_out) text += sentence + "\n";
   }
   if (rough)

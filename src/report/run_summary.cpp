@@ -45,6 +45,13 @@ bool is_there(const fs::path& path) {
   return there;
 }
 
+// What a run leaves beside its config.yaml.
+bool has_records(const fs::path& folder) {
+  std::error_code hidden;
+  return fs::exists(folder / "metrics.jsonl", hidden) ||
+         fs::exists(folder / "results.json", hidden);
+}
+
 std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
 
 }  // namespace
@@ -76,6 +83,10 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
     if (fs::exists(entry.path() / "config.yaml", hidden) ||
         is_waiting_run(entry.path()))
       runs.push_back(entry.path());
+    else if (has_records(entry.path()))
+      log_warning("[run] " + entry.path().string() +
+                  ": has no config.yaml; this run is left out. Hint: copy it "
+                  "again from where the run was made");
     if (hidden)
       log_warning("[status] " + entry.path().string() + ": " +
                   hidden.message());
@@ -132,12 +143,14 @@ std::string summary_text(const RunSummary& run) {
   const std::string at = run.best_step < 0 ? "; last evaluation"
                                            : "; at the best step, " +
                                                  std::to_string(run.best_step);
-  // Two intervals of one figure, of other resamples, would be a riddle.
-  if (run.val_auroc.value && !run.final_auroc.contains("val"))
+  const auto val = run.final_auroc.find("val");
+  if (val != run.final_auroc.end())
+    rows.emplace_back("final AUROC, val", mean_auroc_text(val->second) + at);
+  else if (run.val_auroc.value)
     rows.emplace_back("validation AUROC", mean_auroc_text(run.val_auroc) + at);
   for (const auto& [split, mean] : run.final_auroc)
-    rows.emplace_back("final AUROC, " + split,
-                      mean_auroc_text(mean) + (split == "val" ? at : ""));
+    if (split != "val")
+      rows.emplace_back("final AUROC, " + split, mean_auroc_text(mean));
   rows.emplace_back("checkpoint",
                     run.checkpoint_s
                         ? run.checkpoint + ", " +

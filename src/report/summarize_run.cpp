@@ -75,6 +75,7 @@ void read_events(RunSummary& run, const fs::path& path) {
   for_each_event(read_text(path),
                  [&](const nlohmann::json& event, const std::string&) {
                    add_event(run, event);
+                   run.has_events = true;
                  });
   run.written_s = static_cast<double>(info.st_mtim.tv_sec);
 }

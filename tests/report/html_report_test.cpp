@@ -315,6 +315,7 @@ struct Sweep {
                  "train: {lr: " + rate + "}\nrun: {seed: " + seed + "}\n");
     const std::string table = predictions_csv(p);
     folder.write(name + "/predictions_test.csv", table);
+    folder.write(name + "/metrics.jsonl", "{\"event\":\"end\",\"step\":9}\n");
     std::string split = "image,patient,split\n";
     for (size_t i = 0; i < p.images.size(); ++i)
       split += p.images[i] + "," + p.patients[i] + ",test\n";
@@ -432,10 +433,21 @@ TEST_CASE("a run without final scores keeps nobody from comparing the others") {
   std::filesystem::remove(sweep.runs[1] / "results.json");
   const auto sentences = comparison_page(sweep.runs).sentences;
   CHECK(sentences.front() ==
-        "0.001-2 (not started) is left out: it has no final scores");
+        "0.001-2 (finished) is left out: it has no final scores");
   sweep.runs.erase(sweep.runs.begin());
   CHECK(has(error_of<CheckpointError>([&] { comparison_page(sweep.runs); }),
             "no results.json"));
+}
+
+TEST_CASE("a run whose metrics.jsonl is empty counts in no table") {
+  Sweep sweep;
+  sweep.add("0.001", 3, 1.0);
+  sweep.folder.write("0.001-2/metrics.jsonl", "");
+  const auto [html, sentences] = comparison_page(sweep.runs);
+  CHECK(sentences.front() ==
+        "not counted, because metrics.jsonl is empty or not there: 0.001-2");
+  CHECK(has(html, "(n = 2)"));
+  CHECK_FALSE(has(html, "(n = 3)"));
 }
 
 TEST_CASE("seeds of one setting are not compared") {

@@ -4,6 +4,7 @@
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/read_file.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/openmetrics.hpp"
@@ -317,6 +318,7 @@ TEST_CASE("a mean AUROC has its interval in status") {
   RunSummary ended = run;
   ended.final_auroc["val"] = run.val_auroc;
   const std::string once = summary_text(ended);
+  CHECK(once.find("final AUROC, val") < once.find("final AUROC, test"));
   CHECK(once.find("final AUROC, val") != std::string::npos);
   CHECK(once.find("validation AUROC") == std::string::npos);
   CHECK(text.find("0.625 (0.500 - 0.700)") != std::string::npos);
@@ -432,6 +434,26 @@ TEST_CASE("runs that differ in many settings have a line for each") {
   for (std::string line; std::getline(lines, line);) CHECK(line.size() < 160);
 }
 
+TEST_CASE("a finished run whose metrics.jsonl is empty is not counted") {
+  const ScratchFolder folder;
+  std::vector<RunSummary> runs;
+  for (const char* name : {"a", "b"})
+    runs.push_back(summarize_run(
+        make_run(folder, name, {}, val_line(9, 0.8, true) + test_line(0.8))));
+  for (auto& run : runs) run.config["run.seed"] = run.name;
+  folder.write("c/config.yaml", config_yaml(Config()));
+  folder.write("c/metrics.jsonl", "");
+  folder.write("c/results.json", "{}");
+  runs.push_back(summarize_run(folder / "c"));
+  const std::string text = comparison_text(runs);
+  CHECK(text.find("not counted, because metrics.jsonl is empty or not there: "
+                  "c\n") != std::string::npos);
+  CHECK(text.find("(n = 2)") != std::string::npos);
+  CHECK(text.find("(n = 3)") == std::string::npos);
+  // Nothing is left to count.
+  CHECK_FALSE(comparison_text({runs[2], runs[2]}).empty());
+}
+
 TEST_CASE("a run that a batch system has not begun waits, and is no error") {
   const ScratchFolder folder;
   make_run(folder, "sweep/a", {}, test_line(0.8));
@@ -462,7 +484,13 @@ TEST_CASE("runs are found directly below a folder, in order of name") {
   const ScratchFolder folder;
   for (const char* name : {"b", "a", "deep/c"}) make_run(folder, name, {}, "");
   folder.write("note/readme", "");
+  folder.write("lost/metrics.jsonl", "{\"event\":\"end\",\"step\":9}\n");
+  const auto log = (folder / "log.txt").string();
+  set_log_file(log);
   const auto runs = find_runs(folder.path());
+  close_log();
+  CHECK(read_text(log).find("lost: has no config.yaml; this run is left out") !=
+        std::string::npos);
   CHECK(runs == std::vector<std::filesystem::path>{folder / "a", folder / "b"});
   CHECK(find_runs(folder / "a") ==
         std::vector<std::filesystem::path>{folder / "a"});

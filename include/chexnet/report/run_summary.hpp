@@ -28,7 +28,8 @@ struct RunSummary {
   // "silent", "not started", "waiting" (for a batch system to begin it: only
   // folder, name and job are known)
   std::string state;
-  int64_t batch = 0;  // of all ranks; 0: not settled yet
+  bool has_events = false;  // in metrics.jsonl: else no score is known here
+  int64_t batch = 0;        // of all ranks; 0: not settled yet
   int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
   double images_per_s = 0;        // over the last train line
   double data_wait_fraction = 0;  // of it
@@ -61,8 +62,8 @@ RunSummary summarize_run(const std::filesystem::path& folder);
 // Looks for run.checkpoint in run.folder again.
 void find_checkpoint(RunSummary& run);
 // The runs at or directly below `folder`, in order of name, also those that
-// wait to begin. Warns of folders that may not be looked into. CheckpointError
-// where there is no run.
+// wait to begin. Warns of folders that may not be looked into, and of runs
+// without a config.yaml. CheckpointError where there is no run.
 std::vector<std::filesystem::path> find_runs(
     const std::filesystem::path& folder);
 // Adds the folder to `seen`; false, with a warning, where it is there already,

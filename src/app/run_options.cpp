@@ -133,16 +133,31 @@ CLI::Option* add_seed_option(CLI::App& command, const std::string& name,
   return command.add_option(name, seed, what)->check(in_range);
 }
 
+namespace {
+
+// As other programs have it, "-" would be stdin or stdout.
+CLI::Validator of_place(std::string (*problem)(const std::string&),
+                        const char* kind) {
+  const auto problem_of = [problem](const std::string& path) {
+    return path == "-" ? "'-' would be a file of that name. Hint: /dev/stdout "
+                         "or /dev/stdin; ./- for such a file"
+                       : problem(path);
+  };
+  return {problem_of, "", kind};
+}
+
+}  // namespace
+
 CLI::Validator in_file_system() {
-  return {object_store_problem, "", "in a file system"};
+  return of_place(object_store_problem, "in a file system");
 }
 
 CLI::Validator of_a_run() {
-  return {run_folder_problem, "", "in a file system"};
+  return of_place(run_folder_problem, "in a file system");
 }
 
 CLI::Validator in_known_store() {
-  return {other_store_problem, "", "in a file system or on s3://"};
+  return of_place(other_store_problem, "in a file system or on s3://");
 }
 
 void LaunchOptions::add_to(CLI::App& command) {

@@ -32,7 +32,7 @@ CLI::Option* add_seed_option(CLI::App& command, const std::string& name,
                              uint64_t& seed, const std::string& what);
 
 // For options that name a place to read from or to write to: no s3://, the same
-// for a run folder, or no object store but s3://.
+// for a run folder, or no object store but s3://. None takes "-".
 CLI::Validator in_file_system();
 CLI::Validator of_a_run();
 CLI::Validator in_known_store();

@@ -65,7 +65,8 @@ int run(const TrainOptions& options, Invocation& invocation) {
                     options.launch.apply_to(c.launch);
                   });
   if (options.print_config) {
-    std::cout << config_yaml(config);
+    std::cout << config_yaml(config) << std::flush;
+    check_run(config);  // what is wrong there is told, too
     return 0;
   }
   // A reader of what it prints that goes away is no reason to end a training.

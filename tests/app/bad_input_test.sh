@@ -36,6 +36,10 @@ cp "$small" "$scratch/kept.yaml"
 refused 2 "was not written by this command" train "$scratch/kept.yaml" --out "$scratch/timed" --timeline "$scratch/kept.yaml"
 check "a config named as timeline is as it was" cmp "$small" "$scratch/kept.yaml"
 mkfifo "$scratch/outpipe"
+refused 2 "--out: '-' would be a file of that name. Hint: /dev/stdout" report --compare "$scratch/a" "$scratch/b" --out -
+refused 2 "--figures: '-' would be a file of that name" evaluate --predictions "$small" --figures -
+refused 2 "train.lr: 0: no weight would ever change" train "$small" --set train.lr=0 --print-config
+check "--print-config prints what train would refuse, too" grep -q "lr: 0" "$scratch/out.txt"
 refused 4 "a pipe or device, in whose place a file would stand" "${T[@]}" --timeline "$scratch/outpipe"
 refused 2 "two runs would have the folder lr=1" submit "$small" --scheduler slurm --sweep train.lr=1,2,1 --dry-run
 check "help that nobody can read is exit 4" [ "$("$program" --help 2>/dev/null >/dev/full; echo $?)" = 4 ]
@@ -166,6 +170,8 @@ if [ "$(id -u)" = 0 ] && mkdir "$scratch/disk" && mount -t tmpfs -o size=120m tm
   mount -t tmpfs -o size=64k tmpfs "$scratch/disk"; head -c 65536 /dev/zero >"$scratch/disk/full"
   "$program" train "$small" --out "$scratch/beside" --set train.max_steps=1 --set eval.splits=[] --set run.prometheus="$scratch/disk" 2>"$scratch/err.txt"; rc=$?
   check "a full disk of run.prometheus ends no run (exit $rc), and the hint names the key" eval '[ $rc = 0 ] && grep -q "write elsewhere with run.prometheus. The run goes on" "$scratch/err.txt"'
+  refused 4 "No space left on device" phantom "$scratch/disk/set" --images 4 --size 32
+  check "no half-made phantom stays" test ! -e "$scratch/disk/set"
   umount "$scratch/disk"
   mount -t tmpfs -o ro tmpfs "$scratch/disk"
   refused 4 "Read-only file system. Hint: choose a writable folder" train "$small" --out "$scratch/disk/run"

@@ -80,8 +80,11 @@ void say_end(const ImageScoresSummary& summary) {
         "errors above or in the output");
 }
 
-// Of a folder it is known by now what is in it.
+// Of folders and lists it is known by now what is in them.
 void keep_images(const PredictOptions& options, const InputSet& set) {
+  for (const auto& place : set.places)
+    if (place.listed) refuse_inside(options.folders(), place.path);
+  warn_of_inputs_around(options.folders(), set.places);
   if (!std::filesystem::exists(options.out)) return;
   Strings names;
   for (const auto& image : set.images) names.push_back(image.name);

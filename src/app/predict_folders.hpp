@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chexnet/core/result_folder.hpp"
+#include "chexnet/data/input_images.hpp"
 
 namespace chexnet {
 
@@ -20,6 +21,13 @@ struct PredictFolders {
 
 // Before the work; changes nothing. Errors as ResultFolder::check().
 void check_folders(const PredictFolders& folders);
+// ConfigError where one is inside the folder `input`: what is written there
+// would be scored the next time.
+void refuse_inside(const PredictFolders& folders, const std::string& input);
+// Of files that were named one by one nobody knows whether their folder will
+// be: a warning.
+void warn_of_inputs_around(const PredictFolders& folders,
+                           const std::vector<InputPlace>& inputs);
 
 // Rank 0: makes them, and removes what killed commands left in them.
 class HeldFolders {

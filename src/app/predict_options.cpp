@@ -5,7 +5,6 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/core/path_inside.hpp"
 #include "model_file.hpp"
 #include "scored_data_check.hpp"
 
@@ -86,14 +85,8 @@ void check_output_places(const PredictOptions& options,
   check_heat_map_options(options.heat_maps, card.findings);
   check_dicom_results(options.dicom);
   check_folders(options.folders());
-  for (const auto& folder : {options.heat_maps.folder, options.dicom})
-    for (const auto& input : options.inputs)
-      if (!folder.empty() && std::filesystem::is_directory(input) &&
-          is_inside(folder, input))
-        throw ConfigError(
-            "[predict] {} is to be written inside the input {}, where it would "
-            "be scored the next time. Hint: name a folder beside it",
-            folder, input);
+  for (const auto& input : options.inputs)
+    refuse_inside(options.folders(), input);
 }
 
 void add_predict_options(CLI::App& command, PredictOptions& options) {

@@ -152,7 +152,15 @@ refused 2 "is read by this command and would be replaced" predict "$run" @list.t
 refused 2 "is read by this command and would be replaced" predict "$run" all.tar --out all.tar
 refused 2 "or written twice" predict "$run" all.tar --out both --heatmaps ./both
 refused 2 "inside the input set" predict "$run" set --heatmaps set/maps
-check "and neither was made" test ! -e both
+ls -d set/* >folders.txt
+refused 2 "set/a/maps is to be written inside the input set/a" predict "$run" @folders.txt --heatmaps set/a/maps
+refused 2 "inside the input set/a" predict "$run" set/* --heatmaps set/a/maps
+check "and neither was made" test ! -e both -a ! -e set/a/maps
+head -n 1 list.txt >first.txt
+check "inside the folder of a listed file" predict @first.txt --heatmaps set/a/maps --heatmap-findings Mass
+check "they are warned of" grep -q "set/a/maps is written inside set/a, which holds images of this input" log
+check "in a folder beside it they are not" eval 'predict "${files[0]}" --heatmaps beside --heatmap-findings Mass && ! grep -q "is written inside" log'
+rm -r set/a/maps beside
 refused 2 "was not written by this command: it is not replaced" predict "$run" set --out "${files[0]}"
 refused 2 "is read by this command and would be replaced" predict handed_on.safetensors set --out handed_on.safetensors
 check "they are as they were" bash -c "cmp list.txt list.kept && cmp '${files[0]}' image.kept"

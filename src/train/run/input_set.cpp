@@ -64,8 +64,8 @@ InputSet load_inputs(const Config& config,
     const Tick tick = [&] { progress.advance(); };
     InputImages input = [&] {
       const StopAtOnce waits_for_input;
-      return find_input_images(input_places(named, config.data.s3), stores,
-                               tick);
+      set.places = input_places(named, config.data.s3);
+      return find_input_images(set.places, stores, tick);
     }();
     set.converted = convert_dicom(input, taken, tick);
     if (set.converted) refuse_hosts(comm);

@@ -24,7 +24,8 @@ struct InputSet {
   // Every image that was asked for, in the order of naming: those without a
   // problem are the rows of the data set, one after the other. Rank 0.
   std::vector<InputImage> images;
-  size_t left_out = 0;  // files of other kinds; rank 0
+  std::vector<InputPlace> places;  // that were named, by lists, too; rank 0
+  size_t left_out = 0;             // files of other kinds; rank 0
 };
 
 // Collective. Rank 0 reads lists and stdin, searches, and converts DICOM; the

@@ -15,6 +15,7 @@
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/report/heat_map_overlay.hpp"
 #include "chexnet/train/heat_map_pass.hpp"
 
 namespace chexnet {
@@ -86,13 +87,24 @@ void add_heat_map_options(CLI::App& command, HeatMapOptions& options) {
                       "without any, at 0.5)")
       ->delimiter(',');
   add_heat_map_kind(command, options.kind);
+  const CLI::Validator side(
+      [](const std::string& text) {
+        int pixels = 0;
+        const bool fits = CLI::detail::lexical_cast(text, pixels) &&
+                          pixels <= 32768 &&
+                          (pixels == 0 || pixels >= kLeastOverlaySide);
+        return fits ? std::string()
+                    : formatted("{} is neither 0 nor in {} - 32768", text,
+                                kLeastOverlaySide);
+      },
+      "");
   command
       .add_option("--heatmap-size", options.most_pixels,
-                  "with --heatmaps: the longer side of a picture at most, in "
-                  "pixels; 0 leaves each at its own size, which takes seconds "
-                  "a map for a clinical one")
+                  "with --heatmaps: the longer side of a picture with its "
+                  "caption at most, in pixels; 0 leaves each at its own size, "
+                  "which takes seconds a map for a clinical one")
       ->capture_default_str()
-      ->check(CLI::Range(0, 32768));
+      ->check(side);
 }
 
 void check_heat_map_options(const HeatMapOptions& options,
@@ -151,19 +163,6 @@ std::string HeatMapFolder::text() const {
   for (const auto& [_, row] : rows_) count += std::ssize(row.pictures);
   return counted(count, "heat map") + " in " + options_.folder;
 }
-
-namespace {
-
-// The width at which neither side of `picture` has more than `most` pixels; 0
-// for no limit.
-int width_within(int most, const GrayImage& picture) {
-  const int64_t longer = std::max(picture.width(), picture.height());
-  if (most == 0 || longer <= most) return 0;
-  return static_cast<int>(
-      std::max<int64_t>(1, int64_t{picture.width()} * most / longer));
-}
-
-}  // namespace
 
 bool HeatMapFolder::write(const RunContext& run,
                           const std::function<bool()>& stop) const {

@@ -18,7 +18,7 @@ struct HeatMapOptions {
   std::string folder;                 // empty: none are wanted
   std::vector<std::string> findings;  // of every image; empty: by threshold
   HeatMapKind kind{.shifts = 2};
-  int most_pixels = 1024;  // of the longer side; 0: as the picture is
+  int most_pixels = 1024;  // of the longer side, or 0: as the picture is
 };
 // --heatmap-method.
 void add_heat_map_kind(CLI::App& command, HeatMapKind& kind);

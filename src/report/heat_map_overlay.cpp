@@ -20,15 +20,19 @@ constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
 constexpr double kLeastScale = 0.25;  // letters of 5 pixels
 const cv::Scalar kInk(225, 225, 225);
 
+// Of the picture where it is `width` wide.
+int shown_height(const GrayImage& picture, int width) {
+  const double factor = static_cast<double>(width) / picture.width();
+  return std::max(1, static_cast<int>(std::lround(factor * picture.height())));
+}
+
 cv::Mat shown_picture(const GrayImage& picture, int most_width) {
   const cv::Mat gray(picture.height(), picture.width(), CV_8UC1,
                      const_cast<uint8_t*>(picture.row(0)), picture.stride());
   if (most_width == 0 || picture.width() <= most_width) return gray.clone();
-  const double factor = static_cast<double>(most_width) / picture.width();
-  const int height =
-      std::max(1, static_cast<int>(std::lround(factor * picture.height())));
   cv::Mat smaller;
-  cv::resize(gray, smaller, {most_width, height}, 0, 0, cv::INTER_AREA);
+  cv::resize(gray, smaller, {most_width, shown_height(picture, most_width)}, 0,
+             0, cv::INTER_AREA);
   return smaller;
 }
 
@@ -104,13 +108,25 @@ std::string number_text_of(float highest) {
   return text.data();
 }
 
+// Of a legend below a picture so wide: three lines and an edge.
+struct LegendSize {
+  double letters;  // of the caption; 1: 21 pixels
+  int line, edge;  // pixels
+  explicit LegendSize(int width)
+      : letters(std::clamp(width / 640.0, 0.4, 4.0)),
+        line(static_cast<int>(std::lround(34 * letters))),
+        edge(line / 4) {}
+  int height() const { return 3 * line + edge; }
+};
+
 // A strip as wide as the picture: caption, "0 [scale] +3.1 logit", "research
 // use". Letters too small to read are left out.
 cv::Mat legend(const OverlayOptions& options, float highest, int width) {
-  const double wanted = std::clamp(width / 640.0, 0.4, 4.0);
-  const int line = static_cast<int>(std::lround(34 * wanted));
-  const int edge = line / 4, room = std::max(1, width - 2 * edge);
-  cv::Mat strip(3 * line + edge, width, CV_8UC3, cv::Scalar(0, 0, 0));
+  const LegendSize size(width);
+  const double wanted = size.letters;
+  const int line = size.line, edge = size.edge;
+  const int room = std::max(1, width - 2 * edge);
+  cv::Mat strip(size.height(), width, CV_8UC3, cv::Scalar(0, 0, 0));
   const auto put = [&](const std::string& text, double scale, int number) {
     const Text fits = fitted(text, scale, room);
     if (fits.scale >= kLeastScale)
@@ -142,6 +158,17 @@ cv::Mat legend(const OverlayOptions& options, float highest, int width) {
 }
 
 }  // namespace
+
+int width_within(int most, const GrayImage& picture) {
+  if (most == 0) return 0;
+  assert(most >= kLeastOverlaySide);
+  int width = std::min(most, picture.width());
+  const auto height = [&] {
+    return shown_height(picture, width) + LegendSize(width).height();
+  };
+  while (width > 1 && height() > most) --width;
+  return width;
+}
 
 std::vector<std::byte> overlay_png(const GrayImage& picture, const HeatMap& map,
                                    const OverlayOptions& options) {

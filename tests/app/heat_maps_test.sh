@@ -22,9 +22,10 @@ check "write the same bytes" diff -r maps maps2
 check "one picture for each image and finding, listed with its probability" python3 "$checks" maps
 sides() { python3 -c '
 import glob, struct
-print(*{struct.unpack(">I", open(f, "rb").read(20)[16:])[0] for f in glob.glob("'"$1"'/*.png")})'; }
-check "pictures of a size" predict set --heatmaps sized --heatmap-findings Mass --heatmap-size 50 --out p4.csv
-check "are no wider" [ "$(sides sized)" = 50 ]
+print(*{max(struct.unpack(">II", open(f, "rb").read(24)[16:])) for f in glob.glob("'"$1"'/*.png")})'; }
+check "pictures of a size" predict set --heatmaps sized --heatmap-findings Mass --heatmap-size 100 --out p4.csv
+check "are no larger, with their captions" [ "$(sides sized)" = 100 ]
+refused 2 "--heatmap-size: 50 is neither 0 nor in 96 - 32768" predict "$run" set --heatmaps small --heatmap-size 50
 check "class activation maps" predict set --heatmaps cam --heatmap-findings Mass --heatmap-method cam --out p3.csv
 check "the probabilities are the same" cmp p.csv p3.csv
 check "one picture for each image" eval '[ $(ls cam/*_Mass.png | wc -l) = 4 ]'

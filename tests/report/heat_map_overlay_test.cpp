@@ -2,8 +2,10 @@
 
 #include <png.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "support/catch.hpp"
 
@@ -90,6 +92,27 @@ TEST_CASE("where nothing raises the score the picture is left as it is") {
   const std::array<int, 3> plain = {77, 77, 77};
   for (int y = 0; y < 64; ++y)
     for (int x = 0; x < 64; ++x) REQUIRE(page.at(x, y) == plain);
+}
+
+TEST_CASE("what is written with its legend is within the sides asked for") {
+  const HeatMap map{2, 2, {0, 1, 2, 3}, {}, {}};
+  const auto longer_side = [&](int width, int height, int most) {
+    const GrayImage picture = gray(width, height, 50);
+    const Picture page = read(overlay_png(
+        picture, map,
+        {.caption = "Mass", .most_width = width_within(most, picture)}));
+    return std::max(page.width, page.height);
+  };
+  for (const int most : {kLeastOverlaySide, 300, 1024})
+    for (const auto& [width, height] :
+         {std::pair(1200, 1200), {1200, 1100}, {1100, 1200}, {2500, 300}}) {
+      INFO(width << " x " << height << " within " << most);
+      const int side = longer_side(width, height, most);
+      CHECK(side <= most);
+      CHECK(side >= most - 2);
+    }
+  CHECK(longer_side(300, 200, 1024) == 300);  // is not enlarged
+  CHECK(width_within(0, gray(300, 200, 50)) == 0);
 }
 
 TEST_CASE("a picture is shrunk to the most width, and never enlarged") {

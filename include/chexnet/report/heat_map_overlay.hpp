@@ -18,6 +18,12 @@ struct OverlayOptions {
   int most_width = 0;
 };
 
+// The most_width with which neither side of what overlay_png() writes of
+// `picture`, its legend included, has more than `most` pixels: of at least
+// kLeastOverlaySide, as the legend takes 45; 0 for no limit.
+int width_within(int most, const GrayImage& picture);
+inline constexpr int kLeastOverlaySide = 96;
+
 // Where the map is above 0 (there it raises the score), the picture is covered
 // by viridis, which people with any color vision, and gray printers, see as
 // ever brighter: the higher, the less of the picture shows through. 0 is

@@ -48,6 +48,11 @@ std::string chexpert_patient(std::string_view path, const Table& table) {
              "CheXpert paths hold .../patient00001/...");
 }
 
+// What to do about a column of data.manifest.columns that is not there.
+std::string other_name(const std::string& key) {
+  return ". Another name: data.manifest.columns." + key;
+}
+
 // Columns of a table with one column per finding.
 struct Layout {
   std::vector<std::string> header;
@@ -64,7 +69,8 @@ void take_named(const ColumnsConfig& columns, bool may_lack, const Table& table,
         std::ranges::find(layout.header, name) == layout.header.end())
       continue;
     m.findings.push_back(name);
-    layout.labels.push_back(column(layout.header, name, table));
+    layout.labels.push_back(
+        column(layout.header, name, table, other_name("findings")));
   }
 }
 
@@ -88,17 +94,20 @@ Layout layout_of(const std::vector<std::string_view>& fields,
   if (chexpert) columns = {"Path", "", {}, "Age", "Sex", "AP/PA"};
   Layout layout;
   layout.header = read_header(fields, table);
-  const auto optional = [&](const std::string& name) {
-    return name.empty() ? std::string::npos
-                        : column(layout.header, name, table);
+  const auto named = [&](const std::string& name, const char* key) {
+    return column(layout.header, name, table,
+                  chexpert ? kOtherLayout : other_name(key));
   };
-  layout.image = column(layout.header, columns.image, table);
-  layout.patient = optional(columns.patient);
-  layout.age = optional(columns.age);
-  layout.sex = optional(columns.sex);
-  layout.view = optional(columns.view);
+  const auto optional = [&](const std::string& name, const char* key) {
+    return name.empty() ? std::string::npos : named(name, key);
+  };
+  layout.image = named(columns.image, "image");
+  layout.patient = optional(columns.patient, "patient");
+  layout.age = optional(columns.age, "age");
+  layout.sex = optional(columns.sex, "sex");
+  layout.view = optional(columns.view, "view");
   layout.weight = weight_column(layout.header, file, table);
-  const size_t lateral = optional(chexpert ? "Frontal/Lateral" : std::string());
+  const size_t lateral = optional(chexpert ? "Frontal/Lateral" : "", "");
   if (columns.findings.empty())
     take_others(lateral, layout, m);
   else
@@ -128,9 +137,10 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
   while (csv.next(fields)) {
     table.line = csv.line();
     if (fields.size() != layout.header.size())
-      table.fail(formatted("row has {} fields, the header {}", fields.size(),
-                           layout.header.size()),
-                 "the row is damaged or cut off");
+      table.fail(
+          formatted("row has {}, the header {}",
+                    counted(std::ssize(fields), "field"), layout.header.size()),
+          "the row is damaged or cut off");
     const auto name = trimmed(fields[layout.image]);
     std::string of_patient(name);
     if (chexpert)

@@ -20,10 +20,7 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
   if (!csv.next(fields))
     table.fail("the file is empty", "this should be Data_Entry_2017.csv");
   const std::vector<std::string> header = read_header(fields, table);
-  const size_t image =
-      column(header, "Image Index", table,
-             ". A table of another layout: data.manifest.format: csv (evaluate "
-             "--format csv)");
+  const size_t image = column(header, "Image Index", table, kOtherLayout);
   const size_t labels = column(header, "Finding Labels", table);
   const size_t patient = column(header, "Patient ID", table);
   const size_t age = column(header, "Patient Age", table);
@@ -43,7 +40,8 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
     // The two bracket names of the header contain commas, so rows have 11
     // fields (12 with the 2017 file's last comma).
     if (fields.size() < needed || fields.size() > 12)
-      table.fail(formatted("row has {} fields, expected 11", fields.size()),
+      table.fail(formatted("row has {}, expected 11",
+                           counted(std::ssize(fields), "field")),
                  "the row is damaged or cut off");
     if (!add_row(m, table, choice, fields, fields[image], fields[patient]))
       continue;

@@ -24,4 +24,5 @@ knows 'step infer allreduce loader pipelines run scaling' bench ''
 knows 'auto cpu cuda' bench step --device ''
 knows 'all test train val' evaluate run --split ''
 check "every command is offered" test "$(completed chexnet-train '' | wc -w)" = "$("$program" --help | sed -n '/^Prepare:/,$p' | grep -c '^  [a-z]')"
+check "messages and pages name options that there are" python3 tests/app/hint_checks.py "$scratch/completion"
 finish

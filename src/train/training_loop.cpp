@@ -196,7 +196,8 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
   const Config& config = parts_.config;
   const bool last = state_.step == total_steps_;
   const int64_t epoch_before = state_.epoch;
-  state_.epoch = epochs_complete(state_.step, parts_.decisions.batch, images_);
+  state_.epoch = epochs_complete(config.train, state_.step,
+                                 parts_.decisions.batch, images_);
   const bool epoch_ends = state_.epoch > epoch_before;
 
   if (last || epoch_ends || state_.step % config.run.log_every == 0) {

@@ -85,12 +85,15 @@ int64_t total_steps(const TrainConfig& config, int64_t batch, uint64_t images) {
   return by_epochs;
 }
 
-int64_t epochs_complete(int64_t step, int64_t batch, uint64_t images) {
-  return step * batch / static_cast<int64_t>(images);
+int64_t epochs_complete(const TrainConfig& config, int64_t step, int64_t batch,
+                        uint64_t images) {
+  const int64_t complete = step * batch / static_cast<int64_t>(images);
+  if (config.epochs <= 0) return complete;
+  return std::min(complete, static_cast<int64_t>(std::ceil(config.epochs)));
 }
 
 int64_t epoch_of(int64_t step, int64_t batch, uint64_t images) {
-  return 1 + epochs_complete(step - 1, batch, images);
+  return 1 + (step - 1) * batch / static_cast<int64_t>(images);
 }
 
 }  // namespace chexnet

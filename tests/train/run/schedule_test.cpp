@@ -115,9 +115,13 @@ TEST_CASE("steps and epochs are counted in images") {
   CHECK(total_steps(c, 32, 836) == 20);
   c.epochs = 0;
   CHECK(total_steps(c, 32, 836) == 20);
-  CHECK(epochs_complete(26, 32, 836) == 0);
-  CHECK(epochs_complete(27, 32, 836) == 1);
-  CHECK(epochs_complete(392, 32, 836) == 15);
+  CHECK(epochs_complete(c, 26, 32, 836) == 0);
+  CHECK(epochs_complete(c, 27, 32, 836) == 1);
+  CHECK(epochs_complete(c, 392, 32, 836) == 15);
+  // 6 images in a step of 16.
+  CHECK(epochs_complete(c, 1, 16, 6) == 2);
+  c.epochs = 1;
+  CHECK(epochs_complete(c, 1, 16, 6) == 1);
   // 10 images in steps of 5: the second step completes the first epoch.
   CHECK(epoch_of(1, 5, 10) == 1);
   CHECK(epoch_of(2, 5, 10) == 1);

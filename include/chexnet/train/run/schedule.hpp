@@ -38,8 +38,10 @@ double learning_rate(const TrainConfig& config, int64_t batch,
 // Steps of the whole run for `images` training images, `batch` of them per
 // step.
 int64_t total_steps(const TrainConfig& config, int64_t batch, uint64_t images);
-// Epochs that are complete after `step` steps.
-int64_t epochs_complete(int64_t step, int64_t batch, uint64_t images);
+// Epochs that are complete after `step` steps: no more than the run shall have,
+// though a batch may be larger than all images.
+int64_t epochs_complete(const TrainConfig& config, int64_t step, int64_t batch,
+                        uint64_t images);
 // The epoch, counted from 1, in which the step-th step began.
 int64_t epoch_of(int64_t step, int64_t batch, uint64_t images);
 

@@ -75,8 +75,8 @@ void refuse_equal_points(const std::vector<SweepPoint>& points,
       throw ConfigError(
           "[submit] --sweep: {} and {} would be the same run under two names. "
           "Hint: leave one out. train.lr_scaling changes a run whose "
-          "train.batch is not train.lr_base_batch, and train.momentum one of "
-          "sgd",
+          "train.batch is not train.lr_base_batch, train.momentum one of sgd, "
+          "and launch.bucket_mb one of several ranks",
           other->second, points[i].run_folder);
   }
 }

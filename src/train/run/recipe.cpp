@@ -9,6 +9,7 @@
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/train/run/schedule.hpp"
 
 namespace chexnet {
@@ -20,12 +21,12 @@ constexpr int64_t kFewForBatchNorm = 8;
 void warn_of_small_batchnorm(const Config& config, int64_t batch, int ranks) {
   const int64_t images = images_per_batchnorm(config, batch, ranks);
   if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
-  log_warning(
-      "[train] a BatchNorm normalizes over " + std::to_string(images) +
-      " images only, so this run trains differently from one with more. Hint: "
-      "model.sync_batchnorm=true, a larger train.batch (with "
-      "train.lr_scaling), fewer ranks, or a "
-      "smaller train.accumulate");
+  log_warning("[train] a BatchNorm normalizes over " +
+              counted(images, "image") +
+              " only, so this run trains differently from one with more. Hint: "
+              "model.sync_batchnorm=true, a larger train.batch (with "
+              "train.lr_scaling), fewer ranks, or a "
+              "smaller train.accumulate");
 }
 
 void warn_of_chosen_batch(const std::string& batch) {
@@ -48,8 +49,7 @@ int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks) {
 std::string batchnorm_text(const Config& config, int64_t batch, int ranks) {
   if (config.model.freeze_backbone)
     return "running statistics (frozen backbone)";
-  return std::to_string(images_per_batchnorm(config, batch, ranks)) +
-         " images" +
+  return counted(images_per_batchnorm(config, batch, ranks), "image") +
          (config.model.sync_batchnorm ? " (synchronized)" : " of its rank");
 }
 
@@ -73,6 +73,7 @@ std::string recipe_text(Config config) {
   const TrainConfig unused;
   TrainConfig& train = config.train;
   DataConfig& data = config.data;
+  LaunchConfig& launch = config.launch;
   config.run.dir.clear();
   config.run.name.clear();
   if (!data.val_list.empty()) data.val_fraction = DataConfig().val_fraction;
@@ -83,6 +84,13 @@ std::string recipe_text(Config config) {
     train.lr = learning_rate(scaled, *train.batch, 0, 1, {});
     train.lr_scaling = unused.lr_scaling;
     train.lr_base_batch = unused.lr_base_batch;
+  }
+  const bool is_fp32 = !train.precision || train.precision == Precision::kTf32;
+  if (is_fp32 && launch.device == DeviceKind::kCpu)
+    train.precision = Precision::kFp32;
+  if (launch.ranks == 1) {
+    launch.gradient_compression = LaunchConfig().gradient_compression;
+    launch.bucket_mb = LaunchConfig().bucket_mb;
   }
   if (train.optimizer == OptimizerKind::kSgd) {
     train.betas = unused.betas;
@@ -119,8 +127,8 @@ std::string resume_effect_text(
   if (!batchnorm)
     return "the run goes on, but sums round differently, so weights will not "
            "be equal to the last bit";
-  return "a BatchNorm normalizes over " + std::to_string(batchnorm->now) +
-         " images, and did over " + std::to_string(batchnorm->before) +
+  return "a BatchNorm normalizes over " + counted(batchnorm->now, "image") +
+         ", and did over " + std::to_string(batchnorm->before) +
          ", so from here the run trains differently, not only up to rounding. "
          "Hint: resume with the ranks and the train.accumulate that the run "
          "had; model.sync_batchnorm=true makes runs independent of the ranks";

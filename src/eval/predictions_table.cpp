@@ -56,6 +56,7 @@ class TableReader {
     read_header();
     find_columns();
     while (csv_.next(fields_)) read_row();
+    if (left_out_ > 0) tell_left_out();
     if (out_.images.empty())
       fail("no rows below the header", "is the file complete?");
     if (std::ranges::none_of(out_.reasons, &std::string::empty))
@@ -90,6 +91,18 @@ class TableReader {
       found = c;
     }
     return found;
+  }
+
+  // A table of all images may be held against one of the test images.
+  void tell_left_out() const {
+    const std::string& of = manifest_->path;
+    if (out_.images.empty())
+      fail("none of its images is in " + of + ", as " + first_left_out_,
+           "is it the right manifest?");
+    log_warning("[predictions] " + path_ + ": " +
+                counted(static_cast<int64_t>(left_out_), "image") + " not in " +
+                of + " and left out; first " + first_left_out_ +
+                ". Hint: is it the right manifest?");
   }
 
   [[noreturn]] void fail_doubled(const std::string& a,
@@ -162,8 +175,8 @@ class TableReader {
 
   void read_row() {
     if (fields_.size() != header_.size())
-      fail(formatted("row has {} fields, the header {}", fields_.size(),
-                     header_.size()),
+      fail(formatted("row has {}, the header {}",
+                     counted(std::ssize(fields_), "field"), header_.size()),
            "the row is cut off");
     const std::string name(trimmed(fields_[image_]));
     const auto [first, is_new] = line_of_.emplace(name, csv_.line());
@@ -171,17 +184,26 @@ class TableReader {
       fail(formatted("the image of this row appears twice, first on line {}",
                      first->second),
            "remove one of the rows");
-    out_.images.push_back(name);
+    std::optional<size_t> row;
+    if (manifest_ != nullptr) {
+      row = manifest_row(name);
+      if (!row) return leave_out(name);
+    }
+    out_.images.push_back(row ? manifest_->images[*row] : name);
 
     const bool blank = std::ranges::all_of(
         scores_, [&](size_t c) { return trimmed(fields_[c]).empty(); });
     out_.reasons.push_back(blank ? reason() : "");
     for (const size_t c : scores_)
       out_.probabilities.push_back(blank ? kNaN : score(c));
-    if (manifest_ != nullptr)
-      add_labels_of_manifest(name);
+    if (row)
+      add_labels_of_manifest(*row);
     else
       add_labels_of_row();
+  }
+
+  void leave_out(const std::string& image) {
+    if (left_out_++ == 0) first_left_out_ = image;
   }
 
   // Why the present row has no scores.
@@ -207,21 +229,23 @@ class TableReader {
     return value;
   }
 
+  // None where the manifest does not ask for the image.
   // `predict` names images by paths. Where the manifest has less of a path, or
   // more, the image is the only one whose path ends as this one does, or the
   // other way round.
-  size_t manifest_row(const std::string& image) {
+  std::optional<size_t> manifest_row(const std::string& image) {
     const auto same = manifest_->rows.find(image);
-    const size_t row =
+    const std::optional<size_t> row =
         same != manifest_->rows.end() ? same->second : row_by_end(image);
-    const auto [taken, is_new] = line_of_row_.emplace(row, csv_.line());
+    if (!row) return row;
+    const auto [taken, is_new] = line_of_row_.emplace(*row, csv_.line());
     if (!is_new)
       fail(formatted("this row is of the same image as line {}", taken->second),
            "remove one of the rows");
     return row;
   }
 
-  size_t row_by_end(const std::string& image) {
+  std::optional<size_t> row_by_end(const std::string& image) {
     if (by_file_name_.empty())
       for (const auto& [name, row] : manifest_->rows)
         by_file_name_.emplace(file_name(name), row);
@@ -236,10 +260,7 @@ class TableReader {
              "write the image's name as the manifest has it");
       found = at->second;
     }
-    if (!found)
-      fail("the image of this row is not in " + manifest_->path,
-           "is it the right manifest?");
-    return *found;
+    return found;
   }
 
   static std::string_view file_name(std::string_view path) {
@@ -252,9 +273,7 @@ class TableReader {
            path[path.size() - end.size() - 1] == '/';
   }
 
-  void add_labels_of_manifest(const std::string& image) {
-    const size_t row = manifest_row(image);
-    out_.images.back() = manifest_->images[row];
+  void add_labels_of_manifest(size_t row) {
     if (manifest_->knows_patients && !manifest_->patients.empty())
       out_.patients.push_back(manifest_->patients[row]);
     const float* from = manifest_->scored_row(row);
@@ -307,6 +326,8 @@ class TableReader {
   // Rows of the manifest: by file name, once a name needs it; those met.
   std::multimap<std::string_view, size_t> by_file_name_;
   std::map<size_t, int> line_of_row_;
+  size_t left_out_ = 0;  // images that the manifest does not have
+  std::string first_left_out_;
   size_t other_labels_ = 0;  // than the manifest's
   std::string first_other_;
   Predictions out_;

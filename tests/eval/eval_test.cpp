@@ -132,7 +132,8 @@ TEST_CASE("an image of a path has the labels of a manifest's name") {
     return error_of<DataError>([&] { read(rows); });
   };
   CHECK(refused("y.png,0.5\n").find("may be") != std::string::npos);
-  CHECK(refused("a/y.png,0.5\n").find("is not in m.csv") != std::string::npos);
+  CHECK(refused("a/y.png,0.5\n").find("none of its images is in m.csv") !=
+        std::string::npos);
   CHECK(refused("x.png,0.5\nin/x.png,0.5\n").find("same image as line 2") !=
         std::string::npos);
 }
@@ -188,6 +189,21 @@ TEST_CASE("a mean, which also chooses checkpoints, is of frequent findings") {
   CHECK_FALSE(scored({{"None", 0, 0}}).mean_auroc);
 }
 
+TEST_CASE("images that the manifest does not have are left out") {
+  const ScratchFolder folder;
+  Manifest manifest;
+  manifest.findings = {"A"};
+  manifest.images = {"x"};
+  manifest.labels = {1};
+  manifest.rows = {{"x", 0}};
+  manifest.path = "m.csv";
+  const Predictions read = read_predictions(
+      folder.write("p.csv", "image,A\ny,0.25\nx,0.5\nz,\n"), &manifest);
+  CHECK(read.images == std::vector<std::string>{"x"});
+  CHECK(read.probabilities == std::vector<double>{0.5});
+  CHECK(read.labels == std::vector<float>{1});
+}
+
 TEST_CASE("a table of predictions that does not fit is refused") {
   const ScratchFolder folder;
   Manifest manifest;
@@ -209,8 +225,8 @@ TEST_CASE("a table of predictions that does not fit is refused") {
   CHECK(refused("image,B\nx,0.5\n", &manifest)
             .find("no column for a finding of m.csv (A)") != std::string::npos);
   CHECK(refused("image,A\ny,0.5\n", &manifest)
-            .find("p.csv:2: the image of this row is not in m.csv") !=
-        std::string::npos);
+            .find("p.csv:2: none of its images is in m.csv, as y. Hint: is it "
+                  "the right manifest?") != std::string::npos);
   CHECK(refused("", &manifest).find("p.csv:1: the file is empty") !=
         std::string::npos);
   CHECK(refused("image,A\nx,high\n", &manifest)

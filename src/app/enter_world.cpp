@@ -285,7 +285,7 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   if (!launch.alone) {
     refuse_unreachable_input(task);
     refuse_failed(start_checks(config, ranks));
-    log_info("starting " + std::to_string(launch.layout.ranks) + " ranks by " +
+    log_info("starting " + counted(launch.layout.ranks, "rank") + " by " +
              ranks.mpirun.name().text() + ": " +
              command_text(start_command(launch)));
     return RankWorld(run_ranks(launch, config, task));

@@ -92,8 +92,9 @@ std::string conclusion(const Audit& a, const Manifest& m) {
 }
 
 void print_page(const Audit& a, const Manifest& m) {
-  std::cout << "table                 " << printable(m.path) << ", " << m.size()
-            << " images, sha256 " << m.sha256.substr(0, 12) << "\n";
+  std::cout << "table                 " << printable(m.path) << ", "
+            << counted(std::ssize(m.images), "image") << ", sha256 "
+            << m.sha256.substr(0, 12) << "\n";
   for (const auto& text : a.known)
     std::cout << padded("known numbers", 22) << text << "\n";
   list("missing images", a.missing, "none");

@@ -94,7 +94,7 @@ PackJob job_of(const PackDatasetOptions& options, const Config& config,
 void report(const PackJob& job, const PackResult& result,
             const PackDatasetOptions& options, double seconds) {
   log_info(
-      "pack: " + std::to_string(job.rows.size()) + " images in " + job.out +
+      "pack: " + counted(std::ssize(job.rows), "image") + " in " + job.out +
       " (" + std::to_string(result.kept) + " were there already" +
       (result.damaged > 0
            ? ", " + std::to_string(result.damaged) + " damaged and left out"

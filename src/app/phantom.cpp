@@ -54,9 +54,9 @@ void add_phantom(CLI::App& app, Invocation& invocation) {
       });
       progress.clear();
       const double seconds = now_s() - start;
-      log_info("phantom: " + std::to_string(options->images) +
-               " synthetic images in " + options->out.string() + " (" +
-               fixed(seconds, 1) + " s)");
+      log_info("phantom: " + counted(options->images, "synthetic image") +
+               " in " + options->out.string() + " (" + fixed(seconds, 1) +
+               " s)");
       if (options->json)
         std::cout << json_text(nlohmann::json{{"folder", options->out.string()},
                                               {"images", options->images},

@@ -3,6 +3,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/label_counts.hpp"
 #include "chexnet/eval/prevalence.hpp"
 
@@ -29,7 +30,7 @@ void check_overlap(const TrainingOverlap& overlap, const ScoredData& data,
   if (overlap.of_patients == 0) return;
   const std::string what =
       "[evaluate] " + std::to_string(overlap.of_patients) + " of the " +
-      std::to_string(scored.rows.size()) + " images of " + scored.name +
+      counted(std::ssize(scored.rows), "image") + " of " + scored.name +
       " are of patients that the model was trained on (" +
       std::to_string(overlap.images) +
       " are training images themselves): figures of them are too good";

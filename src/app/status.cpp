@@ -66,7 +66,7 @@ std::optional<LimitOutput> limit_of_run(const RunSummary& run) {
                    {"waiting for gradients",
                     fixed(100 * shares.allreduce, 1) + " %"},
                    {"stalls", std::to_string(shares.stalls) + " in " +
-                                  std::to_string(shares.steps) + " steps"}},
+                                  counted(shares.steps, "step")}},
       .json = {{"seconds", waits.seconds},
                {"data_wait_fraction", shares.data},
                {"allreduce_wait_fraction", shares.allreduce},

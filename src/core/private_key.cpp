@@ -15,6 +15,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/read_file.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace fs = std::filesystem;
@@ -66,9 +67,9 @@ std::string read_key(const fs::path& path, const KeyUse& use) {
         "chmod 600 if it is yours, else choose another " + use.option);
   if (size < 16)
     throw DataError(
-        "[{}] {} holds only {} bytes. Hint: a key has at least 16, e.g. head "
+        "[{}] {} holds only {}. Hint: a key has at least 16 bytes, e.g. head "
         "-c 32 /dev/urandom",
-        use.origin, path.string(), size);
+        use.origin, path.string(), counted(size, "byte"));
   return {reinterpret_cast<const char*>(bytes.data()),
           static_cast<size_t>(size)};
 }

@@ -49,7 +49,8 @@ std::vector<FindingBox> read_boxes(const std::string& path,
   while (csv.next(fields)) {
     if (fields.size() < kFields)
       fail(path, csv.line(),
-           formatted("the row has {} fields, not 6", fields.size()),
+           formatted("the row has {}, not 6",
+                     counted(std::ssize(fields), "field")),
            "the row is damaged or cut off");
     std::array<double, 4> numbers{};
     for (size_t i = 0; i < numbers.size(); ++i) {

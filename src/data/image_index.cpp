@@ -11,6 +11,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "name_table.hpp"
 
 namespace chexnet {
@@ -110,9 +111,10 @@ ImageIndex ImageIndex::scan(const Manifest& manifest,
       "[images] {} of {} images are missing below {}, e.g. those of {}. Hint: "
       "unpack all archives, check data.images, or leave out what is not there "
       "with data.missing=skip. A path must end with the whole name in the "
-      "table (the first has {} folders); a name stored without its folders "
+      "table (the first has {}); a name stored without its folders "
       "counts only where no other image has the same",
-      missing.size(), rows.size(), joined(sources), examples, folders);
+      missing.size(), rows.size(), joined(sources), examples,
+      counted(folders, "folder"));
 }
 
 ImageIndex ImageIndex::scan_present(const Manifest& manifest,

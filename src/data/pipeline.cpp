@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
 namespace {
@@ -16,10 +17,10 @@ namespace {
 void require_shards(size_t shards, int world_size) {
   if (shards < static_cast<size_t>(world_size))
     throw ConfigError(
-        "[pipeline] {} shards for {} ranks: data.pipeline new gives each rank "
+        "[pipeline] {} for {} ranks: data.pipeline new gives each rank "
         "its own files. Hint: write more shards (pack --per-shard), or "
         "data.pipeline global",
-        shards, world_size);
+        counted(static_cast<int64_t>(shards), "shard"), world_size);
 }
 
 }  // namespace

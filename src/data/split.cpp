@@ -154,9 +154,9 @@ void cut_fold(const Manifest& manifest, const DataConfig& config, Rows& train,
   const auto patients = dealt_patients(manifest, train, config, 0);
   const auto folds = static_cast<size_t>(config.fold.folds);
   if (patients.size() < folds)
-    throw DataError(
-        "[split] {} patients for data.fold={}. Hint: choose fewer folds",
-        patients.size(), config.fold.text());
+    throw DataError("[split] {} for data.fold={}. Hint: choose fewer folds",
+                    counted(std::ssize(patients), "patient"),
+                    config.fold.text());
   std::set<std::string> chosen;
   for (auto i = static_cast<size_t>(config.fold.number - 1);
        i < patients.size(); i += folds)
@@ -230,8 +230,8 @@ void warn_of_spellings(const Manifest& manifest, const Splits& splits) {
       manifest, splits, [&](uint32_t row) { return number_of(ids[row]); },
       [&](uint32_t first, uint32_t row) { return ids[first] != ids[row]; });
   if (alike.empty()) return;
-  log_warning("[split] " + std::to_string(alike.size()) +
-              " patients of two splits have the same number, spelt otherwise "
+  log_warning("[split] " + counted(std::ssize(alike), "patient") +
+              " of two splits have the same number, spelt otherwise "
               "(as 75, 0075 or 75.0), e.g. those of " +
               alike.begin()->second +
               ": if they are one person, scores are too good. Hint: spell an "
@@ -331,10 +331,11 @@ size_t leave_out_missing(const Manifest& manifest, const ImageIndex& images,
   if (missing == 0) return 0;
   if (split.rows.empty())
     throw AbsentError(
-        "[images] all {} images of the {} split are missing, e.g. that of {}. "
+        "[images] all images of the {} split are missing ({}), e.g. that of "
+        "{}. "
         "Hint: check data.images; data.missing=skip leaves out some images, "
         "not a whole split",
-        missing, split.name, manifest.place(all.front()));
+        split.name, missing, manifest.place(all.front()));
   seal(manifest, split.name, split);
   return missing;
 }

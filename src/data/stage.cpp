@@ -111,10 +111,10 @@ void fill(const std::vector<Container>& wanted, const std::string& folder,
   }
   progress.clear();
   if (shows)
-    log_info("stage: " + std::to_string(new_files) + " files (" +
-             readable_bytes(static_cast<double>(missing)) + ") copied to " +
-             folder + ", " + std::to_string(wanted.size() - new_files) +
-             " were there");
+    log_info("stage: " + counted(static_cast<int64_t>(new_files), "file") +
+             " (" + readable_bytes(static_cast<double>(missing)) +
+             ") copied to " + folder + ", " +
+             std::to_string(wanted.size() - new_files) + " were there");
 }
 
 // Why this node cannot stage.

@@ -87,7 +87,7 @@ void refuse_other_labels(const Predictions& a, const Predictions& b) {
   }
   if (differ > 0)
     throw DataError(
-        "[comparison] {} labels differ between the tables. Hint: read both "
+        "[comparison] labels differ between the tables: {}. Hint: read both "
         "with one --manifest",
         differ);
 }

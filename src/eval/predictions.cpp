@@ -8,6 +8,7 @@
 #include "auroc.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/scored_columns.hpp"
 
@@ -43,11 +44,13 @@ Scores score(const Predictions& predictions,
 }
 
 std::string images_text(const Scores& scores) {
-  const std::string scored = std::to_string(scores.images);
+  const auto images_of = [](size_t count) {
+    return counted(static_cast<int64_t>(count), "image");
+  };
   const size_t left_out = scores.damaged + scores.not_scored;
-  if (left_out == 0) return scored + " images";
-  std::string text =
-      scored + " of " + std::to_string(scores.images + left_out) + " images";
+  if (left_out == 0) return images_of(scores.images);
+  std::string text = std::to_string(scores.images) + " of " +
+                     images_of(scores.images + left_out);
   if (scores.damaged > 0)
     text += ", " + std::to_string(scores.damaged) + " damaged";
   if (scores.not_scored > 0)

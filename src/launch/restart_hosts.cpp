@@ -9,6 +9,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/output_file.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/lost_hosts.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
@@ -42,7 +43,7 @@ std::string names_text(const std::vector<std::string>& names) {
 }
 
 std::string counted_hosts(size_t count) {
-  return std::to_string(count) + (count == 1 ? " host" : " hosts");
+  return counted(static_cast<int64_t>(count), "host");
 }
 
 // The first of `hosts` that hold all ranks of `layout`.

@@ -60,7 +60,7 @@ std::string comparison_text(const Comparison& comparison,
                    interval_text(comparison.mean_difference.interval, " .. "),
                    p_text(comparison.mean_p), "-", "-"});
   std::string text = "\n\nAgainst " + against + ", " +
-                     std::to_string(comparison.images) + " images";
+                     counted(static_cast<int64_t>(comparison.images), "image");
   if (comparison.only_one > 0)
     text += " (" + std::to_string(comparison.only_one) +
             " that only one of the two has scored are left out)";

@@ -12,6 +12,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/safetensors.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/image/crop.hpp"
 #include "chexnet/data/image_reader.hpp"
@@ -66,9 +67,10 @@ void check_classifier(const SafetensorsFile& file, size_t findings,
     if (weight == nullptr || weight->shape.empty()) continue;
     if (std::cmp_not_equal(weight->shape[0], findings))
       throw CheckpointError(
-          "[checkpoint] {}: names {} findings, and its {} has {} rows. Hint: "
+          "[checkpoint] {}: names {}, and its {} has {}. Hint: "
           "the file is damaged; take it from the run again",
-          path.string(), findings, name, weight->shape[0]);
+          path.string(), counted(static_cast<int64_t>(findings), "finding"),
+          name, counted(weight->shape[0], "row"));
   }
 }
 

@@ -53,7 +53,7 @@ std::string augmentation_text(const DataConfig& data) {
 std::string split_text(const Dataset& dataset, const Split& split) {
   if (split.rows.empty()) return "none";
   const size_t missing = dataset.missing_of(split.name);
-  return std::to_string(split.rows.size()) + " images, " +
+  return counted(std::ssize(split.rows), "image") + ", " +
          (missing > 0 ? std::to_string(missing) + " missing and left out, "
                       : "") +
          "sha256 " + split.sha256.substr(0, 12);
@@ -76,7 +76,8 @@ Rows settings_table(const TrainingContext& run, const TrainState& state,
   return {
       {"run folder", run.folder.path().string()},
       {"manifest",
-       manifest.path + " (" + std::to_string(manifest.size()) + " images, " +
+       manifest.path + " (" + counted(std::ssize(manifest.images), "image") +
+           ", " +
            (manifest.left_out.empty()
                 ? ""
                 : std::to_string(manifest.left_out.size()) + " left out, ") +

@@ -118,7 +118,7 @@ std::string TrainLog::progress_text(const TrainState& state, double loss,
          std::to_string(total_steps_) + "  loss " + fixed(loss, 4) + "  " +
          fixed(rate, 1) + " images/s  waiting for data " +
          fixed(100 * wait_fraction, 0) + " %" +
-         (stalls_ > 0 ? " (" + std::to_string(stalls_) + " stalls)  " : "  ") +
+         (stalls_ > 0 ? " (" + counted(stalls_, "stall") + ")  " : "  ") +
          readable_s(left) + " left";
 }
 

@@ -98,7 +98,8 @@ TEST_CASE("tables that cannot be compared are refused") {
   Predictions b = a;
   b.labels[7] = 1 - b.labels[7];
   b.labels[8] = NAN;
-  CHECK(refused(b).find("2 labels differ") != std::string::npos);
+  CHECK(refused(b).find("labels differ between the tables: 2") !=
+        std::string::npos);
   b = a;
   b.findings = {"Mass"};
   CHECK(refused(b).find("no finding is in both") != std::string::npos);

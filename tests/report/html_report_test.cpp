@@ -416,7 +416,7 @@ TEST_CASE("tables that cannot be compared leave a page that says so") {
   other.labels[0] = 1 - other.labels[0];
   sweep.runs.pop_back();
   sweep.write("0.002", "1", other);
-  CHECK(sentence() == both + "1 labels differ between the tables");
+  CHECK(sentence() == both + "labels differ between the tables: 1");
   sweep.folder.write("0.002-1/split.csv", "image,patient,split\n,,\n");
   CHECK(sentence() ==
         both +

@@ -63,8 +63,8 @@ int run(const BenchAllreduceOptions& options, Invocation& invocation) {
   for (const auto& row : rows)
     lines.push_back({fixed(row.bytes, 0), fixed(row.us, 1),
                      fixed(row.alg_gb_per_s, 3), fixed(row.bus_gb_per_s, 3)});
-  std::cout << comm->size() << " ranks, " << comm->description() << ", barrier "
-            << fixed(barrier, 1) << " us; fp32 sums, in place\n"
+  std::cout << counted(comm->size(), "rank") << ", " << comm->description()
+            << ", barrier " << fixed(barrier, 1) << " us; fp32 sums, in place\n"
             << columns(lines) << std::flush;
   return 0;
 }

@@ -91,7 +91,7 @@ int run(const BenchLoaderOptions& options) {
     Curve curve{place, {}, {}};
     size_t knee = 0;
     for (const int workers : options.workers) {
-      progress.show(place + ": " + std::to_string(workers) + " workers");
+      progress.show(place + ": " + counted(workers, "worker"));
       const Measured m = measure(set, reader, options, workers);
       curve.points.emplace_back(workers, m.images_per_s);
       // The knee: the fewest workers whose rate no later count beats by more
@@ -107,9 +107,10 @@ int run(const BenchLoaderOptions& options) {
     curve.marked = {knee};
     const int knee_workers = options.workers[knee];
     if (!options.json) {
-      std::cout << place << "  (" << set.rows.size() << " images)\n";
+      std::cout << place << "  (" << counted(std::ssize(set.rows), "image")
+                << ")\n";
       for (size_t i = 0; i < results.size(); ++i)
-        std::cout << "  " << options.workers[i] << " workers  "
+        std::cout << "  " << counted(options.workers[i], "worker") << "  "
                   << fixed(results[i]["images_per_s"], 1) << " images/s  "
                   << fixed(results[i]["images_per_cpu_s"], 1)
                   << " images per CPU second" << (i == knee ? "  <- knee" : "")

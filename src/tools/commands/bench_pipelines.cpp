@@ -109,8 +109,7 @@ int run(const BenchPipelinesOptions& options, Invocation& invocation) {
     Curve images{mode, {}, {}};
     Curve work = images;
     for (const int ranks : options.ranks) {
-      progress.show("pipeline " + mode + " on " + std::to_string(ranks) +
-                    " ranks");
+      progress.show("pipeline " + mode + " on " + counted(ranks, "rank"));
       std::vector<std::string> arguments = {
           "bench", "pipelines", "--shards", options.shards, "--mode", mode};
       const auto pass_on = [&](const char* name, const auto& value) {

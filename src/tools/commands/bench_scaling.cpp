@@ -99,7 +99,7 @@ Json json_of(const Prediction& p, double without_overlap, double hours) {
 // Also what the cluster file left out and is assumed.
 std::string links_text(const Cluster& cluster) {
   const Fabric& fabric = cluster.fabric;
-  return std::to_string(fabric.gpus_per_node) + " GPUs per host; links " +
+  return counted(fabric.gpus_per_node, "GPU") + " per host; links " +
          fixed(fabric.intra_gb_per_s, 0) + " GB/s and " +
          fixed(fabric.intra_latency_us, 1) + " us inside a host, " +
          fixed(fabric.inter_gb_per_s, 1) + " GB/s and " +

@@ -92,7 +92,7 @@ Json json_of(const StepOptions& options, const MeasuredStep& measured) {
 
 void print_text(const StepOptions& options, const Json& json) {
   std::cout << options.model << "  batch " << options.batch << " x "
-            << json["ranks"] << " ranks  " << options.size << " px  "
+            << counted(json["ranks"], "rank") << "  " << options.size << " px  "
             << json["precision"].get<std::string>() << "  "
             << fixed(json["images_per_s"], 1) << " images/s  "
             << fixed(json["ms_per_step"]["median"], 1) << " ms per step  "

@@ -21,6 +21,7 @@
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/private_key.hpp"
 #include "chexnet/core/progress.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "input_files.hpp"
 #include "patient_names.hpp"
 #include "private_files.hpp"
@@ -257,7 +258,7 @@ class Conversion {
             : "";
     // The program that asked for the outcomes tells of them itself.
     if (options_.outcomes_file.empty())
-      log_info("dicom: " + std::to_string(rows_.size()) + " images in " +
+      log_info("dicom: " + counted(std::ssize(rows_), "image") + " in " +
                options_.out + ", " + std::to_string(passed) + " skipped" +
                reasons + ", " + std::to_string(damaged_.size()) +
                " damaged or not readable" + about_ids);

@@ -120,8 +120,8 @@ LimitReport limit_of(const StageRates& r) {
 LimitReport limit_of(const WaitShares& s) {
   const std::string shares =
       "waiting for data took " + fixed(100 * s.data, 1) + " % of the time (" +
-      std::to_string(s.stalls) + " stalls in " + std::to_string(s.steps) +
-      " steps), for gradients " + fixed(100 * s.allreduce, 1) + " %";
+      counted(s.stalls, "stall") + " in " + counted(s.steps, "step") +
+      "), for gradients " + fixed(100 * s.allreduce, 1) + " %";
   if (s.data > kShare && s.data >= s.allreduce) {
     std::vector<std::string> advice = {
         "chexnet-train bench run CONFIG tells disk from decode by measuring "

@@ -44,7 +44,8 @@ void run(Bytes bytes) {
     return;
   check_shape(p);
   const Scores scores = score(p);
-  require(images_text(scores).ends_with(" images") ||
+  const std::string text_of_sound = scores.images == 1 ? "1 image" : " images";
+  require(images_text(scores).ends_with(text_of_sound) ||
               scores.damaged + scores.not_scored > 0,
           "a table of sound rows says so");
   accepted<ConfigError>([&] {

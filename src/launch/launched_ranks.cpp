@@ -88,6 +88,11 @@ bool is_stopped(pid_t process) {
   return stat.starts_with('T') || stat.starts_with('t');
 }
 
+bool is_running(pid_t process) {
+  const std::string stat = state_and_parent_of(process);
+  return !stat.empty() && !stat.starts_with('Z') && !stat.starts_with('X');
+}
+
 bool has_all_ranks_below(pid_t ancestor) {
   return !such_ranks_below(ancestor, ranks_share_host).empty();
 }

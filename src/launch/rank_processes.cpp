@@ -73,54 +73,93 @@ class LaunchDeadline {
   bool waits_;
 };
 
-// Ranks that are stopped as one cannot say so, and may be meant to be: a line
-// tells it, and nothing ends.
-class StoppedRanks {
+// The ranks that run on this host, as far as they cannot speak for themselves:
+// those that are stopped, and all once they have ended.
+class RanksHere {
  public:
   // Without a launcher (SelfLaunch::alone) no process is known as a rank.
-  StoppedRanks(const SelfLaunch& launch, double timeout_s)
+  RanksHere(const SelfLaunch& launch, double timeout_s)
       : looks_(!launch.alone),
         timeout_s_(timeout_s),
-        since_s_(now_s()),
-        suspension_(since_s_) {}
+        stopped_since_s_(now_s()),
+        running_s_(stopped_since_s_),
+        suspension_(stopped_since_s_) {}
 
-  // Whether ranks have been seen on this host. To be called once a second.
-  bool look() {
-    if (looks_) look_at_ranks();
-    return !ranks_.empty();
-  }
-
- private:
-  void look_at_ranks() {
+  // To be called once a second. `explained`: the ranks that are stopped are
+  // named by others.
+  void look(bool explained) {
+    if (!looks_) return;
     const double now = now_s();
-    since_s_ += suspension_.look(now);
-    if (ranks_.empty()) ranks_ = ranks_below(getpid());
-    if (ranks_.empty() || !std::ranges::all_of(ranks_, is_stopped)) {
-      since_s_ = now;
+    const double suspended_s = suspension_.look(now);
+    stopped_since_s_ += suspended_s;
+    running_s_ += suspended_s;
+    if (std::ranges::none_of(ranks_, is_running)) find();
+    if (std::ranges::any_of(ranks_, is_running)) running_s_ = now;
+    if (std::ranges::none_of(ranks_, is_stopped)) {
+      stopped_since_s_ = now;
       said_ = false;
-    } else if (!said_ && now - since_s_ > timeout_s_) {
-      tell(now - since_s_);
+    } else if (!said_ && !explained && now - stopped_since_s_ > timeout_s_) {
+      tell_stopped(now - stopped_since_s_);
     }
   }
+  // Whether some have been there.
+  bool seen() const { return !ranks_.empty(); }
+  // Since the last of them has ended; 0 while one is there.
+  double ended_s() const { return seen() ? now_s() - running_s_ : 0; }
 
-  void tell(double stopped_s) {
-    ranks_ = ranks_below(getpid());  // some may have started since
-    if (ranks_.empty() || !std::ranges::all_of(ranks_, is_stopped)) return;
-    said_ = true;
+ private:
+  // What has been found stays where none is left.
+  void find() {
+    auto found = ranks_below(getpid());
+    if (!found.empty()) ranks_ = std::move(found);
+  }
+
+  // A line tells it and nothing ends: they may be meant to be.
+  void tell_stopped(double stopped_s) {
+    find();  // some may have started since
     std::string processes;
-    for (const pid_t rank : ranks_) processes += " " + std::to_string(rank);
-    log_warning("[launch] all ranks on this host have been stopped for " +
-                fixed(stopped_s, 0) +
-                " s (SIGSTOP, or a debugger). Hint: `kill -CONT" + processes +
-                "` lets them go on");
+    size_t stopped = 0;
+    for (const pid_t rank : ranks_) {
+      if (!is_stopped(rank)) continue;
+      ++stopped;
+      processes += " " + std::to_string(rank);
+    }
+    if (stopped == 0) return;
+    said_ = true;
+    const std::string who = stopped == ranks_.size()
+                                ? "all"
+                                : formatted("{} of {}", stopped, ranks_.size());
+    log_warning(formatted(
+        "[launch] {} ranks on this host have been stopped for {} s (SIGSTOP, "
+        "or a debugger). Hint: `kill -CONT{}` lets them go on",
+        who, fixed(stopped_s, 0), processes));
   }
 
   bool looks_;
-  double timeout_s_, since_s_;
+  double timeout_s_, stopped_since_s_, running_s_;
   SuspensionMeter suspension_;
   std::vector<pid_t> ranks_;
   bool said_ = false;
 };
+
+// A launcher ends within a second of its ranks, on a busy machine within
+// several.
+double longest_launcher_end_s(double timeout_s) {
+  constexpr double kLongest_s = 60;
+  return std::min(timeout_s, kLongest_s);
+}
+
+void tell_launcher_hangs(pid_t launcher, double ended_s) {
+  log_warning(formatted(
+      "[launch] mpirun (process {}) has not ended {} s after its ranks: {}, so "
+      "it is killed. What the ranks printed last may be missing above. Hint: "
+      "how the run ended is in its folder",
+      launcher, fixed(ended_s, 0),
+      is_stopped(launcher)
+          ? "it is stopped (SIGSTOP, or a debugger)"
+          : "it hangs, for example because a stranger keeps a connection to "
+            "one of its ports"));
+}
 
 }  // namespace
 
@@ -144,23 +183,31 @@ RankEnd RankProcesses::run() {
   double explained_s = 0;
   bool in_time = true;
   LaunchDeadline start(now_, options_.run_folder, config_.timeout_s);
-  StoppedRanks stopped(now_, config_.timeout_s);
-  const auto overdue = [&] {
-    const bool ranks_are_here = stopped.look();
-    if (start.is_over(ranks_are_here) && in_time) {
+  bool launcher_hangs = false;
+  RanksHere ranks(now_, config_.timeout_s);
+  const auto overdue = [&](pid_t launcher) {
+    const bool explained = records_.postmortem().has_value();
+    ranks.look(explained);
+    if (start.is_over(ranks.seen()) && in_time) {
       in_time = false;
       explain_late_start(start.limit_s());
     }
-    if (!in_time) return true;
-    if (!records_.postmortem()) return false;
-    if (explained_s == 0) explained_s = now_s();
-    return now_s() - explained_s > kTimeAfterPostmortem_s;
+    if (!in_time || launcher_hangs) return true;
+    if (explained) {
+      if (explained_s == 0) explained_s = now_s();
+      return now_s() - explained_s > kTimeAfterPostmortem_s;
+    }
+    launcher_hangs =
+        ranks.ended_s() > longest_launcher_end_s(config_.timeout_s);
+    if (launcher_hangs) tell_launcher_hangs(launcher, ranks.ended_s());
+    return launcher_hangs;
   };
   const int code = run_as_parent(start_command(now_), signals_,
                                  {.ends_it = overdue,
                                   .gives_stdin = options_.reads_stdin,
                                   .is_filter = !records_.exist()});
-  return {code_from_launcher(code, now_.mpirun.family), in_time};
+  return {code_from_launcher(code, now_.mpirun.family), in_time,
+          launcher_hangs};
 }
 
 std::string RankProcesses::end_text(int code) const {

@@ -50,7 +50,10 @@ int RestartLoop::run() {
 }
 
 std::optional<int> RestartLoop::after(const RankEnd& end) {
-  const int code = end.code;
+  const int code =
+      end.launcher_hung
+          ? records_.end_code().value_or(static_cast<int>(ExitCode::kHang))
+          : end.code;
   auto note = records_.postmortem();
   if (!end.in_time && !note) return static_cast<int>(ExitCode::kHang);
   const bool is_known = find_exit_meaning(code) != nullptr;

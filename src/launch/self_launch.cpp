@@ -5,8 +5,8 @@
 //        v
 //   chexnet-train (parent)      holds signals back and reads them one by one
 //        |                      (ParentSignals)
-//        | USR1 for the first TERM or INT; TERM for the second; KILL to the
-//        v group when overdue
+//        | USR1 for the first TERM or INT; KILL to the group and the ranks for
+//        v the second, and when overdue
 //   mpirun, a group of its own  dies with the parent (PDEATHSIG); passes USR1
 //        |                      on to the ranks
 //        |
@@ -212,6 +212,14 @@ std::optional<int> ended(pid_t child) {
   _exit(static_cast<int>(ExitCode::kDevice));
 }
 
+// Also where the command is stopped or blocked. Launchers give their ranks
+// groups of their own.
+void end_at_once(pid_t child) {
+  const auto ranks = ranks_below(child);
+  kill(-child, SIGKILL);
+  for (const pid_t rank : ranks) kill(rank, SIGKILL);
+}
+
 // The first TERM or INT lets the ranks write a checkpoint, the second ends
 // them.
 void pass_on(int signal, pid_t child, bool first) {
@@ -224,7 +232,7 @@ void pass_on(int signal, pid_t child, bool first) {
         "(once more ends them "
         "at once)");
   else
-    kill(child, SIGTERM);
+    end_at_once(child);
 }
 
 // After the child's end. Who reads it may take its time; a signal gives it up.
@@ -304,7 +312,7 @@ int run_as_parent(const std::vector<std::string>& command,
     const bool to_stop = signals.asked_to_stop() ||
                          (work.is_filter && of_mpi && out->is_closed());
     if (to_stop && told++ < kTellings) kill(child, SIGUSR1);
-    if (work.ends_it && work.ends_it()) kill(-child, SIGKILL);
+    if (work.ends_it && work.ends_it(child)) end_at_once(child);
   }
 }
 

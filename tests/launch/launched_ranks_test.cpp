@@ -83,6 +83,16 @@ TEST_CASE("a rank that is stopped is told from one that runs") {
   CHECK_FALSE(is_stopped(rank));
 }
 
+TEST_CASE("a rank that has ended runs no more, waited for or not") {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  for (int i = 0; i < 500 && is_running(child); ++i) usleep(20'000);
+  CHECK_FALSE(is_running(child));
+  waitpid(child, nullptr, 0);
+  CHECK_FALSE(is_running(child));
+  CHECK(is_running(getpid()));
+}
+
 TEST_CASE("launchers say how many processes they started") {
   using Variables = std::map<std::string, std::string>;
   for (const auto& [variables, count] : std::vector<std::pair<Variables, int>>{

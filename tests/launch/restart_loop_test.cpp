@@ -20,6 +20,8 @@ struct End {
   bool has_begun = true;   // they took the folder
   bool is_other = false;   // another run has it by now
   bool stop_file = false;  // appears while nothing runs
+  bool launcher_hung = false;
+  std::optional<int> recorded = {};  // how the ranks say that they ended
 };
 
 // Ranks and folder without processes: ends come from a table, and what the loop
@@ -37,7 +39,7 @@ class TableOfEnds : public RankStarts, public RunRecords {
     ++starts_;
     tell("start");
     asked_ = asked_ || now().signal;
-    return {now().code, now().in_time};
+    return {now().code, now().in_time, now().launcher_hung};
   }
   std::string end_text(int code) const override {
     return "code " + std::to_string(code);
@@ -67,6 +69,7 @@ class TableOfEnds : public RankStarts, public RunRecords {
     if (now().note == 0) return std::nullopt;
     return EndNote{"a rank said why", now().note};
   }
+  std::optional<int> end_code() const override { return now().recorded; }
   EndNote explain(const std::string& what) override {
     tell("explain " + what);
     return {what, static_cast<int>(ExitCode::kDevice)};
@@ -185,6 +188,23 @@ TEST_CASE("a stop that is asked for is followed by no start") {
                                           {{.code = 5, .stop_file = true}},
                                           75,
                                           "start, record stop"}})
+    check(c, TableOfEnds(c.ends));
+}
+
+TEST_CASE("where the launcher hung, the run's records have the code") {
+  const auto end = [](std::optional<int> recorded) {
+    return End{.code = 137, .launcher_hung = true, .recorded = recorded};
+  };
+  for (const Case& c :
+       std::vector<Case>{{"finished", 3, {end(0)}, 0, "start"},
+                         {"stopped", 3, {end(75)}, 75, "start"},
+                         {"failed by its data", 3, {end(3)}, 3, "start"},
+                         {"nobody knows", 0, {end({})}, 7, "start"},
+                         {"nobody knows, and a restart is left",
+                          1,
+                          {end({}), {0}},
+                          0,
+                          "start" + kAgain + "1 resume, start"}})
     check(c, TableOfEnds(c.ends));
 }
 

@@ -200,7 +200,7 @@ TEST_CASE("a parent passes on the exit code of its command") {
   }
   ParentSignals signals;
   CHECK(run_as_parent({"sleep", "60"}, signals,
-                      {.ends_it = [] { return true; }}) == 137);
+                      {.ends_it = [](pid_t) { return true; }}) == 137);
 }
 
 TEST_CASE("mpirun does not see what would narrow its own srun") {
@@ -227,6 +227,17 @@ TEST_CASE("a signal between two commands waits until it is looked at") {
   // A command of its own has the mask from before.
   CHECK(run_as_parent({"sh", "-c", "kill -TERM $$; exit 3"}, signals) ==
         128 + SIGTERM);
+}
+
+TEST_CASE("a second TERM ends a command that is stopped") {
+  ParentSignals signals;
+  for (int i = 0; i < 2; ++i) {
+    kill(getpid(), SIGTERM);
+    signals.next(1);
+  }
+  REQUIRE(signals.ends_at_once());
+  kill(getpid(), SIGTERM);
+  CHECK(run_as_parent({"sh", "-c", "kill -STOP $$"}, signals) == 137);
 }
 
 TEST_CASE("a signal behind the end of all commands changes nothing") {

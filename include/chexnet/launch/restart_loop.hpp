@@ -15,6 +15,9 @@ struct RankEnd {
   int code = 0;
   // False: they did not start in time, which the records say.
   bool in_time = true;
+  // They ended, but the launcher did not, and was killed: the code is not
+  // theirs.
+  bool launcher_hung = false;
 };
 
 // The ranks of one command, start after start.
@@ -68,6 +71,9 @@ class RunRecords {
   // Before a start: the post-mortem of the one before.
   virtual void put_aside() = 0;
   virtual std::optional<EndNote> postmortem() const = 0;
+  // With which code the ranks of the last start ended the run in order, as far
+  // as they wrote it down.
+  virtual std::optional<int> end_code() const = 0;
   // Where no rank wrote one. `what` happened.
   virtual EndNote explain(const std::string& what) = 0;
   // `what` did not start in time, and `hint` what to look at first.

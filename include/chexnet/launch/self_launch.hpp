@@ -1,7 +1,7 @@
 // `train` without a launcher: this process becomes a thin parent of mpirun. It
 // turns SIGTERM, SIGINT, SIGUSR2 and SIGHUP into SIGUSR1 (mpirun itself would
-// kill the ranks one second after a TERM); a second TERM or INT goes through as
-// TERM.
+// kill the ranks one second after a TERM); a second TERM or INT kills mpirun
+// and the ranks.
 #pragma once
 
 #include <signal.h>
@@ -121,9 +121,9 @@ pid_t start_child(const std::vector<std::string>& command,
                   const ParentSignals& signals, const ChildStreams& streams);
 
 struct ParentWork {
-  // Called once a second; true ends the command by force (KILL, also of what
-  // mpirun started here).
-  std::function<bool()> ends_it = {};
+  // Called once a second with the command's process; true ends it by force
+  // (KILL, also of what mpirun started here).
+  std::function<bool(pid_t)> ends_it = {};
   bool gives_stdin = false;
   // Where nobody reads mpirun's stdout any more it is asked to stop, and this
   // process ends by SIGPIPE as any filter does. Else it goes on.

@@ -4,18 +4,25 @@
 // lost link otherwise hangs in silence.
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <stop_token>
+#include <thread>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/comm/half.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launcher_codes.hpp"
+#include "chexnet/launch/launchers.hpp"
+#include "chexnet/launch/self_launch.hpp"
 #include "chexnet/launch/timeouts.hpp"
 #include "library_names.hpp"
 
@@ -31,6 +38,33 @@ void check_mpi(int rc, const char* what) {
       "[mpi] {}: {}. Hint: see the first error of the other ranks", what,
       std::string(text, static_cast<size_t>(length)));
 }
+
+// While it lives: MPI_Finalize, which in Open MPI waits for mpirun. That may be
+// stopped, or held up by a stranger's connection. After launch.timeout_s this
+// process leaves, for nothing is left to be done. Our parent says what happened
+// (launch/rank_processes.cpp): what a rank says goes through mpirun.
+class FinalizeDeadline {
+ public:
+  explicit FinalizeDeadline(double timeout_s)
+      : thread_([timeout_s](const std::stop_token& stop) {
+          constexpr useconds_t kLook_us = 10'000;
+          CollectiveDeadline deadline(timeout_s, now_s());
+          while (!stop.stop_requested()) {
+            if (deadline.is_over(deadline.waited_s(now_s()))) leave();
+            ::usleep(kLook_us);
+          }
+        }) {}
+
+ private:
+  [[noreturn]] static void leave() {
+    const pid_t launcher = getppid();
+    if (!started_by_parent(process_environment()) && is_mpi_launcher(launcher))
+      kill(launcher, SIGKILL);
+    ::_exit(code_for_launcher(static_cast<int>(ExitCode::kHang)));
+  }
+
+  std::jthread thread_;
+};
 
 // Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI
 // has no such types of its own.
@@ -79,6 +113,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Op_free(&sum_bf16_);
     MPI_Op_free(&sum_fp16_);
     MPI_Comm_free(&comm_);
+    const FinalizeDeadline deadline(timeout_s_);
     MPI_Finalize();
   }
 

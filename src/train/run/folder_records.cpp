@@ -13,6 +13,7 @@
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
+#include "chexnet/report/run_summary.hpp"
 #include "chexnet/train/run/run_folder.hpp"
 
 namespace chexnet {
@@ -67,6 +68,7 @@ bool FolderRecords::may_be_written() const {
 }
 
 void FolderRecords::put_aside() {
+  config_before_start_ = mark_of(folder_ / kConfigFile);
   if (may_be_written()) put_postmortem_aside(folder_);
 }
 
@@ -75,6 +77,20 @@ std::optional<EndNote> FolderRecords::postmortem() const {
   const auto found = read_postmortem(folder_);
   if (!found) return std::nullopt;
   return EndNote{found->sentence, found->exit_code};
+}
+
+std::optional<int> FolderRecords::end_code() const {
+  const Mark now = begun();
+  if (!now || now == config_before_start_) return std::nullopt;
+  try {
+    const RunSummary run = summarize_run(folder_);
+    if (run.state == "finished") return static_cast<int>(ExitCode::kDone);
+    if (run.state == "stopped") return static_cast<int>(ExitCode::kRequeue);
+    if (run.state == "failed") return run.exit_code;
+  } catch (const Error& e) {
+    log_warning(e.what());
+  }
+  return std::nullopt;
 }
 
 EndNote FolderRecords::explain(const std::string& what) {

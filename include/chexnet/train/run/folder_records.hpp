@@ -25,6 +25,7 @@ class FolderRecords : public RunRecords {
   int64_t batch() const override;
   void put_aside() override;
   std::optional<EndNote> postmortem() const override;
+  std::optional<int> end_code() const override;
   EndNote explain(const std::string& what) override;
   // In the log too. Where a post-mortem says it already, there alone.
   void explain_late_start(const std::string& what,
@@ -44,6 +45,7 @@ class FolderRecords : public RunRecords {
   bool resumes_;
   std::string resume_command_;
   Mark config_before_, stop_before_;
+  Mark config_before_start_;  // the last one
 };
 
 }  // namespace chexnet

@@ -3,6 +3,7 @@
 // last: with it the set is whole.
 #include "chexnet/data/phantom.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/image/encode.hpp"
 #include "chexnet/data/manifest.hpp"
@@ -26,7 +28,7 @@ namespace {
 
 constexpr const char* kTable = "Data_Entry_2017.csv";
 constexpr const char* kLock = ".phantom.lock";
-constexpr std::array kContents = {kTable,
+constexpr std::array<std::string_view, 6> kContents = {kTable,
                                   "images",
                                   "train_val_list.txt",
                                   "test_list.txt",
@@ -42,7 +44,7 @@ class NewSet {
   ~NewSet() {
     std::error_code ignored;
     if (is_begun_)
-      for (const char* name : kContents)
+      for (const auto name : kContents)
         fs::remove_all(folder_ / name, ignored);
     lock_.reset();
     if (is_new_) fs::remove(folder_, ignored);  // only if it is empty
@@ -61,7 +63,7 @@ class NewSet {
     if (!lock)
       refuse("another command draws a set there now", "choose another folder");
     lock_.emplace(std::move(*lock));
-    for (const char* name : kContents)
+    for (const auto name : kContents)
       if (fs::exists(folder_ / name, error) && (name == kTable || !was_left))
         refuse(std::string("holds a data set already (") + name + ")",
                "choose another folder, or remove it");
@@ -129,10 +131,27 @@ void describe(PhantomEntry& entry, const PhantomImage& image) {
                    fixed(box.width, 3) + "," + fixed(box.height, 3) + ",,,\n";
 }
 
+void refuse_other_files(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const bool is_partial = name.starts_with('.') && name.ends_with(".partial");
+    if (is_partial || name == kLock ||
+        std::ranges::find(kContents, name) != kContents.end())
+      continue;
+    throw CheckpointError(
+        "[phantom] {}: is not an empty folder: {} lies in it. Hint: name a new "
+        "one",
+        printable(folder.string()), printable(name));
+  }
+}
+
 }  // namespace
 
 void write_phantom_set(const PhantomOptions& options,
                        const std::function<void(int)>& progress) {
+  refuse_other_files(options.out);
   NewSet set(options.out);
   set.begin();
   auto entries = plan(options);

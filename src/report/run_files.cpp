@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/report/run_summary.hpp"
@@ -47,7 +48,53 @@ bool is_of(const RunFileKind& kind, const std::string& name) {
   return fnmatch(kind.name, name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
 }
 
+bool fits(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0;
+}
+
+// In the run folder itself: "log" of "log/rank-*.txt".
+bool is_name_of_run(const std::string& name) {
+  // Hosts that are left for a restart; made with the file system.
+  if (name == "hosts" || name == "lost+found") return true;
+  return std::ranges::any_of(kKinds, [&](const RunFileKind& kind) {
+    const std::string whole = kind.name;
+    return fits(whole.substr(0, whole.find('/')), name);
+  });
+}
+
+// What people and batch systems put beside a run: its output (slurm-4711.out,
+// train.o4711), the script that starts it, its config.
+bool is_file_of_job(const fs::directory_entry& entry) {
+  static constexpr std::array<const char*, 10> kPatterns = {
+      "*.log", "*.out",  "*.err", "*.txt",        "*.sh",
+      "*.yml", "*.yaml", "*.pbs", "*.[oe][0-9]*", "*.p[oe][0-9]*"};
+  std::error_code error;
+  const std::string name = entry.path().filename().string();
+  return entry.is_regular_file(error) &&
+         std::ranges::any_of(kPatterns, [&](const char* pattern) {
+           return fits(pattern, name);
+         });
+}
+
 }  // namespace
+
+void check_may_hold_run(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / "config.yaml", error)) return;
+  std::vector<std::string> others;
+  for (fs::directory_iterator it(folder, error);
+       !error && it != fs::directory_iterator(); it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!is_name_of_run(name) && !is_file_of_job(*it)) others.push_back(name);
+  }
+  if (others.empty()) return;
+  std::ranges::sort(others);
+  constexpr size_t kShown = 3;
+  throw CheckpointError(
+      "[run] {}: is not empty and holds no run; in it lies {}. Hint: name a "
+      "new or an empty folder by --out",
+      printable(folder.string()), printable(listed(others, kShown)));
+}
 
 std::span<const RunFileKind> run_file_kinds() { return kKinds; }
 

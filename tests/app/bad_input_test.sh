@@ -47,6 +47,12 @@ check "help that nobody can read is exit 4" [ "$("$program" --help 2>/dev/null >
 "$program" phantom "$scratch/drawn" --images 40 --size 32 --seed 2 >/dev/null 2>&1; rc=$?
 wait $drawing; codes="$? $rc"
 check "one of two commands that draw a set in one folder is refused ($codes)" [ "$codes" = "0 4" -o "$codes" = "4 0" ]
+mkdir "$scratch/home"; touch "$scratch/home/photo.png"
+started 4 "home: is not empty and holds no run; in it lies photo.png. Hint: name a new or an empty folder by --out" train "$small" --out "$scratch/home"
+refused 4 "in it lies photo.png" train "$small" --out "$scratch/home" --resume auto
+refused 4 "in it lies photo.png" submit "$small" --scheduler slurm --nodes 1 --out "$scratch/home" --dry-run
+refused 4 "home: is not an empty folder: photo.png lies in it" phantom "$scratch/home"
+check "a folder of other things is left as it was" [ "$(ls -A "$scratch/home")" = photo.png ]
 refused 2 "[train] no config is named" train
 refused 2 "[train] no config is named" train --set train.lr=0.1
 # The shortest way that it names is one.

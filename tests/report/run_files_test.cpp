@@ -42,6 +42,31 @@ TEST_CASE("a folder that is no run has no files of one") {
         }).find("holds no run") != std::string::npos);
 }
 
+TEST_CASE("a run begins in no folder of other things, which are named") {
+  const auto refusal = [](const ScratchFolder& folder) {
+    return error_of<CheckpointError>(
+        [&] { check_may_hold_run(folder.path()); });
+  };
+  const ScratchFolder folder;
+  CHECK(refusal(folder).empty());
+  check_may_hold_run(folder / "absent");
+  for (const char* name :
+       {"log/rank-000.txt", "submitted", "requeues", "postmortem-1.json",
+        ".lock", "hosts", "slurm-4711.out", "train.o4711", "train.pe4711",
+        "job.sh", "my.yaml", "train.log", "checkpoints/x", "lost+found/x"})
+    folder.write(name, "");
+  CHECK(refusal(folder).empty());
+
+  for (const char* name : {".bashrc", "Documents/x", "c.png", "d.log/x"})
+    folder.write(name, "");
+  const std::string text = refusal(folder);
+  CHECK(text.find(folder.path().string() +
+                  ": is not empty and holds no run; in it lies .bashrc, "
+                  "Documents, c.png and 1 more. Hint: ") != std::string::npos);
+  folder.write("config.yaml", "run: {}");
+  CHECK(refusal(folder).empty());
+}
+
 TEST_CASE("docs/report.md lists the files of a run as inspect does") {
   const std::string page = read_text(source_file("docs/report.md"));
   size_t at = page.find("## The files of a run");

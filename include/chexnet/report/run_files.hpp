@@ -29,4 +29,10 @@ struct RunFiles {
 // first few. CheckpointError when `folder` holds no run.
 std::vector<RunFiles> files_of_run(const std::filesystem::path& folder);
 
+// A run may begin in `folder`: it holds one, is empty or not there, or has
+// nothing but what a run or a job leaves before its first checkpoint: logs, job
+// scripts, configs. Else CheckpointError, which names what lies in it: the
+// files of a run are not to be among others.
+void check_may_hold_run(const std::filesystem::path& folder);
+
 }  // namespace chexnet

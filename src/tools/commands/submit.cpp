@@ -22,6 +22,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/container.hpp"
+#include "chexnet/report/run_files.hpp"
 #include "chexnet/tools/jobs/job_script.hpp"
 #include "chexnet/train/run/job_clock.hpp"
 #include "chexnet/train/run/run_folder.hpp"
@@ -123,6 +124,7 @@ int run(const SubmitOptions& options, Invocation& invocation) {
     configs.push_back(config_of(point, options, variables));
   if (configs.empty())
     configs.push_back(config_of({request.run_folder, {}}, options, variables));
+  for (const auto& of_run : configs) check_may_hold_run(run_folder_of(of_run));
   refuse_equal_points(request.points, configs);
   if (local) return options.dry_run ? print_sweep(request) : run_sweep(request);
 

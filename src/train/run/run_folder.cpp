@@ -1,6 +1,7 @@
 // How a folder becomes a run, on rank 0:
 //
-//   create, trust (nobody else's link or open folder), lock   -> constructor
+//   no folder of other things, create, trust (nobody else's link or open
+//   folder), lock                                   -> constructor
 //   data read, weights loaded                       -> only logs are written
 //   failed before here                              -> logs and folders go
 //   config.yaml                                     -> claim(): now it is a run
@@ -27,6 +28,7 @@
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/report/run_files.hpp"
 #include "chexnet/report/waiting_run.hpp"
 
 namespace chexnet {
@@ -177,6 +179,7 @@ RunFolder::~RunFolder() = default;
 
 void RunFolder::prepare(const Config& config, Resume resume) {
   const Before before_us(path_);
+  check_may_hold_run(path_);
   create(path_, path_);
   require_trusted_folder(path_);
   for (const char* inner : {"log", "checkpoints"})

@@ -92,6 +92,15 @@ TEST_CASE("a start that failed leaves what it did not make") {
   CHECK(fs::exists(place.scratch / "run/.lock"));
 }
 
+TEST_CASE("a folder of other things is left as it was") {
+  const Place place;
+  place.scratch.write("run/photo.png", "mine");
+  for (const Resume resume : {Resume::kNo, Resume::kAuto, Resume::kYes})
+    CHECK(has(place.refusal(resume), "in it lies photo.png"));
+  CHECK_FALSE(fs::exists(place.scratch / "run/log"));
+  CHECK_FALSE(fs::exists(place.scratch / "run/.lock"));
+}
+
 TEST_CASE("a folder that holds a run is not started afresh by accident") {
   const Place place;
   place.run_to(7);

@@ -21,6 +21,9 @@ const char* phase_name(Phase phase) {
       "optimizer",
       "evaluation",
       "checkpoint",
+      "set-up",
+      "reading weights",
+      "writing results",
       "ended"};
   const auto index = static_cast<size_t>(phase);
   return index < kNames.size() ? kNames[index] : "unknown";

@@ -114,6 +114,7 @@ void add_figures(const TrainingLoop::Parts& parts,
 
 std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
                                             const TrainState& state) {
+  const Profiler::Span span(&parts.profiler, Phase::kEvaluate);
   FinalScores finals;
   finals.best = take_best_weights(parts, state);
   finals.step = finals.best ? state.best_step : state.step;

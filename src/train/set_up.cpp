@@ -64,6 +64,7 @@ std::string start_weights(const TrainingContext& run, const TrainState& state,
   Parameters& p = run.network.parameters();
   const bool first_rank = run.comm.rank() == 0;
   std::string origin = state.origin;
+  const Profiler::Span span(&run.profiler, Phase::kWeights);
   DeviceDeadline deadline(run.device.where, run.config.launch.timeout_s,
                           "taking in the weights");
   if (!checkpoint) {

@@ -13,6 +13,7 @@
 // the next.
 #include "chexnet/train/trainer.hpp"
 
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -73,6 +74,7 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
     return outcome;
   }
   outcome.results = finals->splits;
+  const Profiler::Span writing(&parts.profiler, Phase::kResults);
   if (parts.comm.rank() == 0)
     finish_records(parts, loop.state(), settings, *finals);
   return outcome;
@@ -98,6 +100,7 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
                       StopRequest& stop, Profiler& profiler, TrainState state,
                       const std::string& resume_command) {
   const Config& config = run.config;
+  std::optional<Profiler::Span> set_up(std::in_place, &profiler, Phase::kSetUp);
   const RunDecisions decisions = decide(run, folder);
   state.config = config_yaml(with_decisions(config, decisions));
   TrainOutcome outcome;
@@ -130,6 +133,7 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
   if (run.comm.rank() == 0) metrics = begin_records(training, state, settings);
   log_info("host and cores: " + run.device.description + "\n" +
            placement_table(run.device.placements));
+  set_up.reset();
   try {
     return train_and_score({training, metrics.get(), stop}, step, state,
                            settings);
@@ -168,6 +172,7 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   const Watchdog watchdog(*comm, profiler,
                           {config.launch.timeout_s, folder.path(),
                            request.resume_command, device.gpu.name});
+  std::optional<Profiler::Span> set_up(std::in_place, &profiler, Phase::kSetUp);
   StopRequest stop(config, folder, comm->rank() == 0);
   const auto dataset = load_data(config, folder, *comm, stop);
   if (!dataset)
@@ -183,6 +188,7 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(dataset->manifest.finding_count()),
                   network_options(config, device, *comm));
+  set_up.reset();
   TrainOutcome outcome =
       train_on({config, *comm, device, *dataset, network, weights}, folder,
                stop, profiler, state, request.resume_command);

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "batch_tensors.hpp"
@@ -121,6 +122,8 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
 }
 
 ExitCode TrainingLoop::run() {
+  std::optional<Profiler::Span> set_up(std::in_place, &parts_.profiler,
+                                       Phase::kSetUp);
   const auto rows = training_rows(parts_.config, parts_.dataset);
   if (const auto& file = parts_.config.train.order_file; !file.empty())
     check_equal_on_ranks(parts_.comm, file,
@@ -138,6 +141,7 @@ ExitCode TrainingLoop::run() {
   Stream stream(parts_, rows, state_.position);
 
   log_.begin(state_.step, total_steps_, images_, state_.unlogged);
+  set_up.reset();
   while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.profiler.set_step(state_.step + 1);
     const Batch* batch = next_batch(stream.loader);

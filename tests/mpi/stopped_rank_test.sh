@@ -22,10 +22,9 @@ for i in $(seq "$stops"); do
   rm "$scratch/slowly"
   wait $job; rc=$?
   text="stop $i: rank $rank at step $step"
-  # "stuck" is said first where the others waited for it already before it was stopped.
   check "$text is named" look "
-assert a['cause'] in ('stopped', 'stuck') and a['ranks'] == [$rank], a['what']
-assert a['cause'] == 'stuck' or 'process $victim is there' in a['what'], a['what']
+assert a['cause'] == 'stopped' and a['ranks'] == [$rank], a['what']
+assert 'process $victim is stopped by a signal' in a['what'], a['what']
 print(f'named after {os.stat(\"$run/postmortem-1.json\").st_mtime - $stopped_s:.1f} s')" "$run/postmortem-1.json"
   check "$text: started again to the end (exit $rc)" [ $rc = 0 ]
   check "$text: the weights of the undisturbed run" cmp "$(weights "$scratch/whole")" "$(weights "$run")"
@@ -47,4 +46,17 @@ kill -CONT "${ranks[@]}"
 wait $job; rc=$?
 check "a suspended job goes on to its end (exit $rc)" [ $rc = 0 -a ! -e "$run/postmortem.json" ]
 check "with the weights of the undisturbed run" cmp "$(weights "$scratch/whole")" "$(weights "$run")"
+# Those that are stopped together are named together.
+run=$scratch/three
+touch "$scratch/slowly"
+"${slow[@]}" "$program" train "$small" "${quick[@]::${#quick[@]}-1}" 4 --out "$run" >"$run.log" 2>&1 & job=$!
+await_step "$run" 2 "$run.log"
+mapfile -t ranks < <(for rank in 1 2 3; do rank_processes "$run" $rank; done)
+kill -STOP "${ranks[@]}"
+rm "$scratch/slowly"
+wait $job; rc=$?
+check "three of four ranks that are stopped are named (exit $rc)" look "
+assert a['cause'] == 'stopped' and a['ranks'] == [1, 2, 3] and a['exit_code'] == $rc == 7, a['what']
+assert 'processes ${ranks[0]}, ${ranks[1]}, ${ranks[2]} are stopped' in a['what'], a['what']" "$run/postmortem.json"
+[ $rc = 7 ] || tail -n 5 "$run.log"
 finish

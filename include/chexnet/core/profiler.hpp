@@ -23,9 +23,12 @@ enum class Phase : uint32_t {
   kOptimizer,
   kEvaluate,
   kCheckpoint,
-  kEnded,  // nothing more is to come from this rank
+  kSetUp,    // from the data to the first step
+  kWeights,  // drawing or reading them
+  kResults,  // writing them
+  kEnded,    // nothing more is to come from this rank
 };
-inline constexpr int kPhases = 11;
+inline constexpr int kPhases = 14;
 const char* phase_name(Phase phase);
 // Waiting for other ranks, so not the cause of a failure.
 inline bool is_collective(Phase phase) {

@@ -51,6 +51,19 @@ std::string list_text(const std::vector<int>& ranks) {
   return text;
 }
 
+// "process 4711", "processes 4711, 4712": those of `ranks` that are stopped.
+std::string stopped_processes(const std::vector<int>& ranks,
+                              const std::vector<RankView>& views) {
+  std::vector<int> processes;
+  for (const auto& view : views)
+    if (view.stopped && std::ranges::find(ranks, view.rank) != ranks.end())
+      processes.push_back(view.pid);
+  if (processes.empty()) return "";
+  return (processes.size() == 1 ? "process " : "processes ") +
+         list_text(processes) + (processes.size() == 1 ? " is" : " are") +
+         " stopped by a signal or a debugger";
+}
+
 }  // namespace
 
 const char* cause_name(FailureCause cause) {
@@ -93,11 +106,17 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                             return r.host_silent_s > timeouts.silence_s;
                           })))
     return failure;
-  if (auto failure = made(FailureCause::kStopped,
-                          ranks_where(ranks, [&](const RankView& r) {
-                            return r.heartbeat_age_s > timeouts.silence_s;
-                          })))
-    return failure;
+  const auto is_silent = [&](const RankView& r) {
+    return r.heartbeat_age_s > timeouts.silence_s;
+  };
+  const auto is_stopped = [](const RankView& r) { return r.stopped; };
+  // Those that were stopped together are silent for the first time together,
+  // but for a heartbeat.
+  if (!ranks_where(ranks, is_silent).empty())
+    return made(FailureCause::kStopped,
+                ranks_where(ranks, [&](const RankView& r) {
+                  return is_silent(r) || is_stopped(r);
+                }));
   const auto waits = [](const RankView& r) { return is_collective(r.phase); };
   const auto is_still = [&](const RankView& r) {
     return r.phase_age_s > timeouts.still_s;
@@ -114,6 +133,10 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
           made(FailureCause::kCutOff, ranks_where(ranks, [](const RankView& r) {
                  return r.host_silent_s > kQuiet_s;
                })))
+    return failure;
+  // They were waited for before they were stopped, or wait themselves.
+  if (auto failure =
+          made(FailureCause::kStopped, ranks_where(ranks, is_stopped)))
     return failure;
   const auto late =
       ranks_where(ranks, [&](const RankView& r) { return !waits(r); });
@@ -141,8 +164,9 @@ std::string failure_text(const Failure& failure,
       std::ranges::find(ranks, failure.ranks.front(), &RankView::rank);
   if (found == ranks.end()) return cause_name(failure.cause);
   const RankView& r = *found;
-  const std::string doing = std::string(phase_name(r.phase)) + " of step " +
-                            std::to_string(r.step) + " (collective " +
+  const std::string of_step =
+      r.step > 0 ? " of step " + std::to_string(r.step) : "";
+  const std::string doing = phase_name(r.phase) + of_step + " (collective " +
                             std::to_string(r.sequence) + ")";
   const std::string place =
       " on " + r.host + (r.gpu.empty() ? "" : " (" + r.gpu + ")");
@@ -169,11 +193,15 @@ std::string failure_text(const Failure& failure,
           "network is cut or all its ranks are stopped; it was last seen in {}",
           names, list_text(failure.ranks), fixed(r.host_silent_s, 1), doing);
     }
-    case FailureCause::kStopped:
+    case FailureCause::kStopped: {
+      const std::string stopped = stopped_processes(failure.ranks, ranks);
       return formatted(
-          "{} stopped answering {} s ago during {} (process {} is there but "
-          "does not run)",
-          who, fixed(r.heartbeat_age_s, 1), doing, r.pid);
+          "{} stopped answering {} s ago during {} ({})", who,
+          fixed(r.heartbeat_age_s, 1), doing,
+          stopped.empty()
+              ? formatted("process {} is there but does not run", r.pid)
+              : stopped);
+    }
     case FailureCause::kStuck:
       return formatted(
           "{}{} been in {} for {} s{}", who,

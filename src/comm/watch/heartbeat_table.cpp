@@ -19,11 +19,14 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launched_ranks.hpp"
 
 namespace chexnet {
 namespace {
 
 constexpr size_t kLine = 64;
+// Several heartbeats: from then on the kernel is asked why.
+constexpr double kSilent_s = 0.2;
 static_assert(std::atomic<int>::is_always_lock_free &&
               alignof(HeartbeatTable::Slot) <= kLine);
 
@@ -163,6 +166,8 @@ RankView HeartbeatTable::view(int local_rank) {
   view.gone = !view.ended && seen != 0 && !there;
   const double now = now_s();
   view.heartbeat_age_s = std::max(0.0, now - slot.heartbeat_s);
+  view.stopped =
+      there && view.heartbeat_age_s > kSilent_s && is_stopped(view.pid);
   view.phase_age_s = std::max(0.0, now - slot.phase.since_s);
   view.sequence = slot.phase.sequence;
   view.step = slot.phase.step;

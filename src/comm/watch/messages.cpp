@@ -15,14 +15,16 @@ using nlohmann::json;
 double in_ms(double seconds) { return std::round(1e3 * seconds) / 1e3; }
 
 json json_of(const RankView& view) {
-  return {{"rank", view.rank},
-          {"pid", view.pid},
-          {"phase", static_cast<int>(view.phase)},
-          {"gone", view.gone},
-          {"heartbeat_s", in_ms(view.heartbeat_age_s)},
-          {"phase_s", in_ms(view.phase_age_s)},
-          {"sequence", view.sequence},
-          {"step", view.step}};
+  json said = {{"rank", view.rank},
+               {"pid", view.pid},
+               {"phase", static_cast<int>(view.phase)},
+               {"gone", view.gone},
+               {"heartbeat_s", in_ms(view.heartbeat_age_s)},
+               {"phase_s", in_ms(view.phase_age_s)},
+               {"sequence", view.sequence},
+               {"step", view.step}};
+  if (view.stopped) said["stopped"] = true;
+  return said;
 }
 
 Phase phase_of(int number) {
@@ -37,6 +39,7 @@ RankView view_of(const json& said, const RankView& known) {
   view.phase = phase_of(whole_number<int>(said.at("phase")));
   view.ended = view.phase == Phase::kEnded;
   view.gone = said.at("gone");
+  view.stopped = said.value("stopped", false);
   view.heartbeat_age_s = said.at("heartbeat_s");
   view.phase_age_s = said.at("phase_s");
   view.sequence = whole_number<uint64_t>(said.at("sequence"));

@@ -3,7 +3,7 @@
 //
 //   report  {"ranks":[{"rank":3,"pid":4711,"phase":4,"gone":false,
 //                      "heartbeat_s":0.04,"phase_s":1.2,"sequence":812,
-//                      "step":40},…]}
+//                      "step":40},…]}   and "stopped":true where it is
 //   answer  {"token":"…","end":0}
 #pragma once
 

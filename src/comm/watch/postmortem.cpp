@@ -49,6 +49,7 @@ std::string postmortem_json(const PostMortem& report) {
          {"sequence", view.sequence},
          {"silent_s", std::max(view.heartbeat_age_s, view.host_silent_s)},
          {"gone", view.gone},
+         {"stopped", view.stopped},
          {"ended", view.ended}});
   return json_text(json, 1) + "\n";
 }

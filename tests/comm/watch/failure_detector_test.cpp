@@ -66,10 +66,47 @@ TEST_CASE("which ranks a run fails through") {
               .find("stopped answering 5.1 s ago during backward of step 40") !=
           std::string::npos);
   }
+  SECTION("ranks that a signal stopped together, with the first to be late") {
+    for (const size_t r : {1, 2, 3}) {
+      ranks[r].heartbeat_age_s = 4.95;
+      ranks[r].stopped = true;
+    }
+    CHECK(found() == "nobody");
+    ranks[2].heartbeat_age_s = 5.01;
+    CHECK(found() == "stopped 1 2 3 -> 7");
+    CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks)
+              .find("(processes 101, 102, 103 are stopped by a signal or a "
+                    "debugger)") != std::string::npos);
+  }
+  SECTION("a rank that was stopped while the others waited for it already") {
+    wait_all();
+    ranks[1].phase = Phase::kDataWait;
+    ranks[1].heartbeat_age_s = 3;
+    ranks[1].stopped = true;
+    CHECK(found() == "stopped 1 -> 7");
+    CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks)
+              .find("stopped answering 3.0 s ago during waiting for data of "
+                    "step 40 (collective 812) (process 101 is stopped by") !=
+          std::string::npos);
+  }
+  SECTION("a rank that was stopped while it waited itself") {
+    wait_all();
+    ranks[3].heartbeat_age_s = 4.9;
+    ranks[3].stopped = true;
+    CHECK(found() == "stopped 3 -> 7");
+  }
   SECTION("a rank that lets the others wait") {
     wait_all();
     ranks[1].phase = Phase::kDataWait;
     CHECK(found() == "stuck 1 -> 7");
+  }
+  SECTION("a rank that lets the others wait before the first step") {
+    wait_all();
+    for (auto& r : ranks) r.step = 0;
+    ranks[1].phase = Phase::kWeights;
+    CHECK(failure_text(*detect_failure(ranks, kTimeouts), ranks) ==
+          "Rank 1 on node1 (Tesla V100) has been in reading weights "
+          "(collective 812) for 5.5 s while others wait for it");
   }
   SECTION("a rank whose GPU does not finish computing") {
     wait_all();

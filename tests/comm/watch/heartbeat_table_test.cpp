@@ -105,6 +105,27 @@ TEST_CASE("each rank of a host sees what the others do") {
   });
 }
 
+TEST_CASE("a rank that a signal stopped is seen once it is silent") {
+  const auto comm = solo_communicator();
+  HeartbeatTable table(*comm);
+  const pid_t child = fork();
+  if (child == 0) {
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, WUNTRACED);
+  table.own().pid = child;
+  table.set_heartbeat(now_s());
+  CHECK_FALSE(table.view(0).stopped);
+  table.set_heartbeat(now_s() - 2);
+  CHECK(table.view(0).stopped);
+  table.own().pid = getpid();
+  CHECK_FALSE(table.view(0).stopped);
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+}
+
 TEST_CASE(
     "a process is gone when it was there once, and not while it ends in "
     "order") {

@@ -9,7 +9,7 @@ TEST_CASE("a report says of each rank what its host's memory says") {
   RankView said;
   said.rank = 1;
   said.pid = 4711;
-  said.gone = true;
+  said.gone = said.stopped = true;
   said.phase = Phase::kEvaluate;
   said.heartbeat_age_s = 0.0421;
   said.phase_age_s = 12.3456;
@@ -23,6 +23,7 @@ TEST_CASE("a report says of each rank what its host's memory says") {
   REQUIRE(read_report(report_line({said}), views) == std::vector<int>{1});
   CHECK(views[1].pid == 4711);
   CHECK(views[1].gone);
+  CHECK(views[1].stopped);
   CHECK_FALSE(views[1].ended);
   CHECK(views[1].phase == Phase::kEvaluate);
   CHECK(views[1].heartbeat_age_s == Approx(0.042));

@@ -90,9 +90,9 @@ TEST_CASE("a report is answered, and what is no report changes nothing") {
       R"({"ranks":[{"rank":2}]})",
       // Of a rank that the run does not have; with a death that is then not
       // believed.
-      R"({"ranks":[{"rank":3,"pid":1,"phase":4,"gone":true,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1},{"rank":4,"pid":1,"phase":4,"gone":false,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1}]})",
-      R"({"ranks":[{"rank":-1,"pid":1,"phase":4,"gone":true,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1}]})",
-      R"({"ranks":[{"rank":3,"pid":1,"phase":99,"gone":true,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1}]})",
+      R"({"ranks":[{"rank":3,"pid":1,"phase":4,"gone":true,"stopped":false,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1},{"rank":4,"pid":1,"phase":4,"gone":false,"stopped":false,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1}]})",
+      R"({"ranks":[{"rank":-1,"pid":1,"phase":4,"gone":true,"stopped":false,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1}]})",
+      R"({"ranks":[{"rank":3,"pid":1,"phase":99,"gone":true,"stopped":false,"heartbeat_s":0,"phase_s":0,"sequence":1,"step":1}]})",
       R"({"ranks":[[3,1,4,true,0,0,1,1]]})",
       "{\"ranks\":[" + std::string(50'000, '[')};
   bed.inbox.answers.clear();

@@ -16,8 +16,10 @@ struct RankView {
   int rank = 0;
   std::string host, gpu;
   int pid = 0;
-  bool ended = false;          // it said that nothing more is to come
-  bool gone = false;           // its process does not exist
+  bool ended = false;  // it said that nothing more is to come
+  bool gone = false;   // its process does not exist
+  // It is silent, and a signal or a debugger has stopped its process.
+  bool stopped = false;
   double heartbeat_age_s = 0;  // since its own watchdog thread last ran
   double host_silent_s = 0;    // since its host was last heard
   Phase phase = Phase::kOther;
@@ -41,11 +43,12 @@ struct WatchTimeouts {
   double silence_s = 60;  // longest silence of a rank or a host
 };
 
-// In this order: a process that is gone; a host that is silent; a rank whose
-// threads do not run. Where a collective takes too long, or no rank moves: a
-// host that was not heard for 2 s; ranks that are in no collective, and of
-// these those whose GPU does not finish; the network, where all ranks wait in
-// one collective, or for gradients of one step.
+// In this order: processes that are gone; a host that is silent; ranks whose
+// threads do not run, with all that are stopped. Where a collective takes too
+// long, or no rank moves: a host that was not heard for 2 s; ranks that are
+// stopped; ranks that are in no collective, and of these those whose GPU does
+// not finish; the network, where all ranks wait in one collective, or for
+// gradients of one step.
 std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
                                       const WatchTimeouts& timeouts);
 

@@ -36,13 +36,14 @@ void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
       config.data.crop, int64_t{2} * ranks * config.train.accumulate);
 }
 
+// On rank 0, which the others get them from: ranks that share cores would only
+// wait longer for each other.
 std::string fresh_weights(const Config& config,
                           const std::vector<std::string>& findings,
-                          Parameters& p, bool first_rank) {
+                          Parameters& p) {
   p.initialize(static_cast<uint64_t>(config.run.seed));
   if (config.model.starts_random())
     return "drawn from seed " + std::to_string(config.run.seed);
-  if (!first_rank) return "";
   const auto report = load_weights(
       SafetensorsFile(std::filesystem::path(config.model.weights)),
       config.model.weights, findings, p, {config.data.mean, config.data.std});
@@ -69,7 +70,7 @@ std::string start_weights(const TrainingContext& run, const TrainState& state,
                           "taking in the weights");
   if (!checkpoint) {
     const auto wait = deadline.wait();
-    origin = fresh_weights(run.config, findings, p, first_rank);
+    if (first_rank) origin = fresh_weights(run.config, findings, p);
     step.average().begin();
   } else if (first_rank) {
     read_network(*checkpoint / "model.safetensors", run.config, findings, p);

@@ -29,11 +29,11 @@ namespace {
 constexpr const char* kTable = "Data_Entry_2017.csv";
 constexpr const char* kLock = ".phantom.lock";
 constexpr std::array<std::string_view, 6> kContents = {kTable,
-                                  "images",
-                                  "train_val_list.txt",
-                                  "test_list.txt",
-                                  "BBox_List_2017.csv",
-                                  "README.txt"};
+                                                       "images",
+                                                       "train_val_list.txt",
+                                                       "test_list.txt",
+                                                       "BBox_List_2017.csv",
+                                                       "README.txt"};
 
 // A folder with room for a set, which goes away with this object unless it is
 // kept. Nothing there is replaced but what a killed command left: beside it
@@ -44,8 +44,7 @@ class NewSet {
   ~NewSet() {
     std::error_code ignored;
     if (is_begun_)
-      for (const auto name : kContents)
-        fs::remove_all(folder_ / name, ignored);
+      for (const auto name : kContents) fs::remove_all(folder_ / name, ignored);
     lock_.reset();
     if (is_new_) fs::remove(folder_, ignored);  // only if it is empty
   }
@@ -65,7 +64,7 @@ class NewSet {
     lock_.emplace(std::move(*lock));
     for (const auto name : kContents)
       if (fs::exists(folder_ / name, error) && (name == kTable || !was_left))
-        refuse(std::string("holds a data set already (") + name + ")",
+        refuse("holds a data set already (" + std::string(name) + ")",
                "choose another folder, or remove it");
     is_begun_ = true;
     fs::create_directories(folder_ / "images", error);

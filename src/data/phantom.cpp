@@ -36,8 +36,7 @@ constexpr std::array<std::string_view, 6> kContents = {kTable,
                                                        "README.txt"};
 
 // A folder with room for a set, which goes away with this object unless it is
-// kept. Nothing there is replaced but what a killed command left: beside it
-// lies a lock that nobody holds.
+// kept. It was empty, so all that has a name of the set there is ours.
 class NewSet {
  public:
   explicit NewSet(fs::path folder) : folder_(std::move(folder)) {}
@@ -53,29 +52,37 @@ class NewSet {
 
   // CheckpointError.
   void begin() {
+    refuse_what_is_there();
     std::error_code error;
-    is_new_ = !fs::exists(folder_, error);
-    fs::create_directories(folder_, error);
+    is_new_ = fs::create_directories(folder_, error);
     if (error) refuse(error.message(), "choose a writable folder");
-    const bool was_left = fs::exists(folder_ / kLock, error);
     auto lock = FileLock::try_take(folder_ / kLock);
     if (!lock)
       refuse("another command draws a set there now", "choose another folder");
     lock_.emplace(std::move(*lock));
-    for (const auto name : kContents)
-      if (fs::exists(folder_ / name, error) && (name == kTable || !was_left))
-        refuse("holds a data set already (" + std::string(name) + ")",
-               "choose another folder, or remove it");
+    refuse_what_is_there();  // another command may have begun in between
     is_begun_ = true;
-    fs::create_directories(folder_ / "images", error);
+    fs::create_directory(folder_ / "images", error);
     if (error) refuse(error.message(), "choose a writable folder");
   }
   void keep() { is_begun_ = false; }
 
  private:
+  void refuse_what_is_there() const {
+    std::error_code error;
+    if (fs::exists(folder_ / kTable, error))
+      refuse("holds a data set already", "choose another folder, or remove it");
+    for (fs::directory_iterator it(folder_, error), end; !error && it != end;
+         it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      if (name != kLock)
+        refuse("is not an empty folder: " + printable(name) + " lies in it",
+               "name a new one");
+    }
+  }
   [[noreturn]] void refuse(const std::string& what, const char* hint) const {
-    throw CheckpointError("[phantom] {}: {}. Hint: {}", folder_.string(), what,
-                          hint);
+    throw CheckpointError("[phantom] {}: {}. Hint: {}",
+                          printable(folder_.string()), what, hint);
   }
 
   fs::path folder_;
@@ -130,27 +137,10 @@ void describe(PhantomEntry& entry, const PhantomImage& image) {
                    fixed(box.width, 3) + "," + fixed(box.height, 3) + ",,,\n";
 }
 
-void refuse_other_files(const fs::path& folder) {
-  std::error_code error;
-  fs::directory_iterator it(folder, error);
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    const bool is_partial = name.starts_with('.') && name.ends_with(".partial");
-    if (is_partial || name == kLock ||
-        std::ranges::find(kContents, name) != kContents.end())
-      continue;
-    throw CheckpointError(
-        "[phantom] {}: is not an empty folder: {} lies in it. Hint: name a new "
-        "one",
-        printable(folder.string()), printable(name));
-  }
-}
-
 }  // namespace
 
 void write_phantom_set(const PhantomOptions& options,
                        const std::function<void(int)>& progress) {
-  refuse_other_files(options.out);
   NewSet set(options.out);
   set.begin();
   auto entries = plan(options);

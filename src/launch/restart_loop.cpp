@@ -50,10 +50,11 @@ int RestartLoop::run() {
 }
 
 std::optional<int> RestartLoop::after(const RankEnd& end) {
-  const int code =
-      end.launcher_hung
-          ? records_.end_code().value_or(static_cast<int>(ExitCode::kHang))
-          : end.code;
+  // What mpirun says of a run that it could not end, or did not live to end, is
+  // not what the ranks wrote down.
+  int code = end.launcher_hung ? static_cast<int>(ExitCode::kHang) : end.code;
+  if (end.launcher_hung || find_exit_meaning(end.code) == nullptr)
+    code = records_.end_code().value_or(code);
   auto note = records_.postmortem();
   if (!end.in_time && !note) return static_cast<int>(ExitCode::kHang);
   const bool is_known = find_exit_meaning(code) != nullptr;

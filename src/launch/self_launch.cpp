@@ -288,7 +288,7 @@ int run_as_parent(const std::vector<std::string>& command,
 
   // mpirun drops a signal while it has no ranks yet, so the request to stop is
   // sent again for a while.
-  constexpr int kTellings = 30;
+  constexpr int kTellings = 30, kTellingsOfLauncher = 5;
   int told = 0;
   double looked_s = now_s();
   bool is_bound = false;
@@ -311,7 +311,12 @@ int run_as_parent(const std::vector<std::string>& command,
       bind_ports_to_loopback(child);
     const bool to_stop = signals.asked_to_stop() ||
                          (work.is_filter && of_mpi && out->is_closed());
-    if (to_stop && told++ < kTellings) kill(child, SIGUSR1);
+    if (to_stop && told++ < kTellings) {
+      kill(child, SIGUSR1);
+      // mpirun may be stopped or blocked.
+      if (told > kTellingsOfLauncher)
+        for (const pid_t rank : ranks_below(child)) kill(rank, SIGUSR1);
+    }
     if (work.ends_it && work.ends_it(child)) end_at_once(child);
   }
 }

@@ -12,6 +12,7 @@
 #include "support/fixtures.hpp"
 
 using namespace chexnet;
+using Catch::Matchers::Contains;
 
 namespace {
 
@@ -98,27 +99,31 @@ TEST_CASE("a phantom set that cannot be finished leaves nothing behind") {
   CHECK_FALSE(fs::exists(scratch.path() / "new"));
 
   fs::create_directory(scratch.path() / "old");
-  std::ofstream(scratch.path() / "old/notes.txt") << "kept";
   draw_and_fail(scratch.path() / "old");
-  CHECK(std::distance(fs::directory_iterator(scratch.path() / "old"), {}) == 1);
-  CHECK(fs::exists(scratch.path() / "old/notes.txt"));
+  CHECK(fs::is_empty(scratch.path() / "old"));
 }
 
-TEST_CASE("a phantom is not drawn over images, but over what was left of one") {
+TEST_CASE(
+    "a phantom is drawn in an empty folder alone, and removes no other's") {
   namespace fs = std::filesystem;
   const ScratchFolder scratch;
-  PhantomOptions options;
-  options.out = scratch.path();
-  options.images = 5;
-  options.size = 32;
-  fs::create_directory(scratch.path() / "images");
-  std::ofstream(scratch.path() / "images/00000001_000.png") << "an X-ray";
-  CHECK(error_of<CheckpointError>([&] {
-          write_phantom_set(options, [](int) {});
-        }).find("holds a data set already (images)") != std::string::npos);
-  CHECK(fs::file_size(scratch.path() / "images/00000001_000.png") == 8);
+  const auto refusal = [&](const fs::path& folder) {
+    PhantomOptions options;
+    options.out = folder;
+    options.images = 5;
+    options.size = 32;
+    return error_of<CheckpointError>(
+        [&] { write_phantom_set(options, [](int) {}); });
+  };
+  const fs::path used = scratch.path() / "used";
+  fs::create_directories(used / "images");
+  std::ofstream(used / "images/00000001_000.png") << "an X-ray";
+  std::ofstream(used / ".phantom.lock");  // as a killed command leaves it
+  CHECK_THAT(refusal(used), Contains("not an empty folder: images lies in it"));
+  CHECK(fs::file_size(used / "images/00000001_000.png") == 8);
 
-  std::ofstream(scratch.path() / ".phantom.lock");  // of a killed command
-  write_phantom_set(options, [](int) {});
-  CHECK(fs::exists(scratch.path() / "Data_Entry_2017.csv"));
+  const fs::path link = scratch.path() / "link";
+  fs::create_symlink("nowhere", link);
+  refusal(link);
+  CHECK(fs::is_symlink(link));
 }

@@ -1,35 +1,45 @@
 #!/usr/bin/env bash
 # mpirun that does not end with its ranks, stopped or held up by a stranger's byte, keeps no finished run from its end: the parent
-# names it, kills it and ends with the run's code. A second TERM ends all at once, too. All runs are beside each other.
+# names it, kills it and ends with the run's code, also of a run that fails or is asked to stop. A second TERM ends all at once,
+# too. Nor does storage that hangs make the parent deaf. All runs are beside each other.
 source tests/lib.sh
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set launch.timeout_s=20)  # three starts beside each other
 declare -A job
-begin() {  # begin NAME STEPS: a run of two ranks whose images come slowly while its file is there
+begin() {  # begin NAME STEPS ARGUMENTS...: a run of two ranks whose images come slowly while its file is there
   touch "$scratch/$1.slowly"
   slow_images 200 "$scratch/$1.slowly"
-  "${slow[@]}" "$program" train "$small" "${quick[@]}" --set train.max_steps="$2" --ranks 2 --out "$scratch/$1" >"$scratch/$1.log" 2>&1 & job[$1]=$!
+  "${slow[@]}" "$program" train "$small" "${quick[@]}" --set train.max_steps="$2" --ranks 2 --out "$scratch/$1" "${@:3}" >"$scratch/$1.log" 2>&1 & job[$1]=$!
 }
 launcher_of() { pgrep -P "${job[$1]}" -x 'mpirun|mpiexec.*|prterun|orterun'; }
-finished() {  # finished NAME WHY: with 0, although mpirun hung for the reason WHY
+ends() {  # ends NAME CODE WHY: although mpirun hung for the reason WHY
   wait "${job[$1]}"; local rc=$?
-  check "$1: a finished run ends with 0 (exit $rc)" [ $rc = 0 ]
-  check "$1: mpirun is named" grep -qE "mpirun \(process ${launcher[$1]}\) has not ended [0-9]+ s after its ranks: it $2" "$scratch/$1.log"
+  check "$1: the run ends with $2 (exit $rc)" [ $rc = "$2" ]
+  check "$1: mpirun is named" grep -qE "mpirun \(process ${launcher[$1]}\) has not ended [0-9]+ s after its ranks: it $3" "$scratch/$1.log"
   check "$1: no process is left" no_process "$scratch/$1"
-  [ $rc = 0 ] || tail -n 10 "$scratch/$1.log"
+  [ $rc = "$2" ] || tail -n 10 "$scratch/$1.log"
 }
 
 declare -A launcher
-runs=(stopped canceled)
+runs=(stopped canceled asked failed)
 ! command -v ss >/dev/null || runs+=(held)
 for name in "${runs[@]}"; do
-  steps=14; [ "$name" != canceled ] || steps=1000000
-  begin "$name" "$steps"
+  steps=14 more=()
+  case $name in
+    canceled | asked) steps=1000000 ;;
+    failed) more=(--set train.optimizer=sgd --set train.lr=1000 --set train.not_finite=fail) ;;
+  esac
+  begin "$name" "$steps" "${more[@]}"
 done
+SLOW_NAME=postmortem.json SLOW_MS=1000000 LD_PRELOAD="$scratch/slow.so" "$program" train "$small" "${quick[@]}" --set train.max_steps=1000000 \
+  --ranks 2 --out "$scratch/deaf" >"$scratch/deaf.log" 2>&1 & job[deaf]=$!
 for name in "${runs[@]}"; do
-  await_step "$scratch/$name" 2 "$scratch/$name.log"
+  await_step "$scratch/$name" 1 "$scratch/$name.log"
   launcher[$name]=$(launcher_of "$name")
 done
-kill -STOP "${launcher[stopped]}" "${launcher[canceled]}"
+kill -STOP "${launcher[stopped]}" "${launcher[canceled]}" "${launcher[asked]}" "${launcher[failed]}"
+await_step "$scratch/deaf" 1 "$scratch/deaf.log"
+echo '{}' >"$scratch/deaf/postmortem.json"
+kill -TERM "${job[asked]}"
 if [ -n "${launcher[held]-}" ]; then
   mapfile -t ports < <(python3 tests/support/run_ports.py list "$scratch/held" | sed -E 's/^[^ ]*:([0-9]+) .*/localhost:\1/')
   python3 tests/support/stranger.py "${ports[@]}" >"$scratch/stranger" & stranger=$!
@@ -44,9 +54,15 @@ wait "${job[canceled]}"; rc=$?
 check "canceled: TERM twice ends a run whose mpirun is stopped (exit $rc)" [ $rc = 75 ]
 check "canceled: no process is left" no_process "$scratch/canceled"
 
-finished stopped "is stopped"
+ends stopped 0 "is stopped"
+ends asked 75 "is stopped"
+ends failed 6 "is stopped"
+wait "${job[deaf]}"; rc=$?
+check "deaf: a parent whose storage hangs ends with 7 (exit $rc)" [ $rc = 7 ]
+check "deaf: and says so" grep -qE "storage. looking into the run folder $scratch/deaf took more than 20 s" "$scratch/deaf.log"
+check "deaf: no process is left" no_process "$scratch/deaf"
 if [ -n "${launcher[held]-}" ]; then
-  finished held "hangs, for example because a stranger keeps a connection"
+  ends held 0 "hangs, for example because a stranger keeps a connection"
   kill $stranger
 fi
 finish

@@ -39,32 +39,39 @@ void check_mpi(int rc, const char* what) {
       std::string(text, static_cast<size_t>(length)));
 }
 
-// While it lives: MPI_Finalize, which in Open MPI waits for mpirun. That may be
-// stopped, or held up by a stranger's connection. After launch.timeout_s this
-// process leaves, for nothing is left to be done. Our parent says what happened
-// (launch/rank_processes.cpp): what a rank says goes through mpirun.
-class FinalizeDeadline {
+// While it lives: MPI_Finalize or MPI_Abort, which in Open MPI wait for mpirun.
+// That may be stopped, or held up by a stranger's connection. After the limit
+// this process leaves with `exit_code`, for nothing is left to be done. Our
+// parent says what happened (launch/rank_processes.cpp): what a rank says goes
+// through mpirun.
+class LauncherDeadline {
  public:
-  explicit FinalizeDeadline(double timeout_s)
-      : thread_([timeout_s](const std::stop_token& stop) {
+  LauncherDeadline(double timeout_s, ExitCode exit_code)
+      : thread_([=](const std::stop_token& stop) {
           constexpr useconds_t kLook_us = 10'000;
           CollectiveDeadline deadline(timeout_s, now_s());
           while (!stop.stop_requested()) {
-            if (deadline.is_over(deadline.waited_s(now_s()))) leave();
+            if (deadline.is_over(deadline.waited_s(now_s()))) leave(exit_code);
             ::usleep(kLook_us);
           }
         }) {}
 
  private:
-  [[noreturn]] static void leave() {
+  [[noreturn]] static void leave(ExitCode exit_code) {
     const pid_t launcher = getppid();
     if (!started_by_parent(process_environment()) && is_mpi_launcher(launcher))
       kill(launcher, SIGKILL);
-    ::_exit(code_for_launcher(static_cast<int>(ExitCode::kHang)));
+    ::_exit(code_for_launcher(static_cast<int>(exit_code)));
   }
 
   std::jthread thread_;
 };
+
+void abort_all(ExitCode exit_code) {
+  constexpr double kAbort_s = 5;  // it takes milliseconds
+  const LauncherDeadline deadline(kAbort_s, exit_code);
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit_code));
+}
 
 // Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI
 // has no such types of its own.
@@ -107,13 +114,13 @@ class MpiCommunicator final : public Communicator {
       try {
         wait(request, "barrier before MPI_Finalize");
       } catch (const Error&) {
-        MPI_Abort(MPI_COMM_WORLD, static_cast<int>(ExitCode::kHang));
+        abort_all(ExitCode::kHang);
       }
     }
     MPI_Op_free(&sum_bf16_);
     MPI_Op_free(&sum_fp16_);
     MPI_Comm_free(&comm_);
-    const FinalizeDeadline deadline(timeout_s_);
+    const LauncherDeadline deadline(timeout_s_, ExitCode::kHang);
     MPI_Finalize();
   }
 
@@ -335,5 +342,5 @@ extern "C" void chexnet_mpi_library(char* text, size_t size) {
 }
 
 extern "C" void chexnet_abort_mpi(int exit_code) {
-  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  chexnet::abort_all(static_cast<chexnet::ExitCode>(exit_code));
 }

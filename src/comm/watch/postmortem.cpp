@@ -83,6 +83,8 @@ std::optional<PostMortemNote> read_postmortem(
     return note_of(nlohmann::json::parse(read_text(path)));
   } catch (const nlohmann::json::exception&) {  // torn, or not ours
     return std::nullopt;
+  } catch (const Error&) {  // no file, or the storage fails for a moment
+    return std::nullopt;
   }
 }
 

@@ -10,6 +10,8 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
@@ -67,12 +69,27 @@ bool FolderRecords::may_be_written() const {
   return are_ours() && !run_is_locked(folder_).value_or(false);
 }
 
+WaitDeadline::Wait FolderRecords::storage_wait() const {
+  if (config_ == nullptr) return WaitDeadline::Wait(nullptr);
+  if (!deadline_)
+    deadline_ = hang_deadline(
+        config_->launch.timeout_s,
+        formatted("[storage] looking into the run folder {} took more than {} "
+                  "s on {}, so the ranks are ended. Hint: does the storage "
+                  "answer? Else raise launch.timeout_s",
+                  folder_.string(), fixed(config_->launch.timeout_s, 0),
+                  host_name()));
+  return deadline_->wait();
+}
+
 void FolderRecords::put_aside() {
+  const auto wait = storage_wait();
   config_before_start_ = mark_of(folder_ / kConfigFile);
   if (may_be_written()) put_postmortem_aside(folder_);
 }
 
 std::optional<EndNote> FolderRecords::postmortem() const {
+  const auto wait = storage_wait();
   if (!are_ours()) return std::nullopt;
   const auto found = read_postmortem(folder_);
   if (!found) return std::nullopt;
@@ -80,6 +97,7 @@ std::optional<EndNote> FolderRecords::postmortem() const {
 }
 
 std::optional<int> FolderRecords::end_code() const {
+  const auto wait = storage_wait();
   const Mark now = begun();
   if (!now || now == config_before_start_) return std::nullopt;
   try {
@@ -94,6 +112,7 @@ std::optional<int> FolderRecords::end_code() const {
 }
 
 EndNote FolderRecords::explain(const std::string& what) {
+  const auto wait = storage_wait();
   PostMortem report;
   report.time = utc_time();
   report.cause = "launcher";

@@ -36,7 +36,7 @@ struct PostMortemNote {
   std::string sentence;
   int exit_code = 0;
 };
-// Nothing when there is none.
+// Nothing when there is none that can be read.
 std::optional<PostMortemNote> read_postmortem(
     const std::filesystem::path& run_folder);
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/launch/restart_loop.hpp"
 
@@ -37,6 +39,9 @@ class FolderRecords : public RunRecords {
   void remove_old_stop_file() override;
 
  private:
+  // Storage that does not answer would make the parent deaf to signals: after
+  // launch.timeout_s this process ends with exit code 7, and all ranks with it.
+  WaitDeadline::Wait storage_wait() const;
   // Nobody else has the folder. To be asked while no rank of this command runs.
   bool may_be_written() const;
 
@@ -45,7 +50,8 @@ class FolderRecords : public RunRecords {
   bool resumes_;
   std::string resume_command_;
   Mark config_before_, stop_before_;
-  Mark config_before_start_;  // the last one
+  Mark config_before_start_;                        // the last one
+  mutable std::unique_ptr<WaitDeadline> deadline_;  // from the first wait on
 };
 
 }  // namespace chexnet

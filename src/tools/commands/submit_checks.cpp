@@ -74,7 +74,8 @@ void refuse_equal_points(const std::vector<SweepPoint>& points,
     if (!is_new)
       throw ConfigError(
           "[submit] --sweep: {} and {} would be the same run under two names. "
-          "Hint: leave one out. train.lr_scaling changes a run whose "
+          "Hint: leave one out, of a grid by two sweeps in place of one. "
+          "train.lr_scaling changes a run whose "
           "train.batch is not train.lr_base_batch, train.momentum one of sgd, "
           "and launch.bucket_mb one of several ranks",
           other->second, points[i].run_folder);

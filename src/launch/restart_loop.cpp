@@ -59,10 +59,12 @@ std::optional<int> RestartLoop::after(const RankEnd& end) {
   if (!end.in_time && !note) return static_cast<int>(ExitCode::kHang);
   const bool is_known = find_exit_meaning(code) != nullptr;
   const bool stop_before = ranks_.asked_to_stop();
+  const int told = end.launcher_hung ? code : end.code;
   // The first seconds of mpirun and the ranks are before anybody listens to a
   // signal; and mpirun calls its own end by TERM an error: that of a second
   // request, or of a canceled job, in which each process gets one.
-  if (stop_before && (signal_of(code) || (!is_known && !note))) {
+  if (stop_before &&
+      (signal_of(told) || (find_exit_meaning(told) == nullptr && !note))) {
     records_.explain_stop();
     return kStopped;
   }

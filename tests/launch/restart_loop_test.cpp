@@ -168,26 +168,33 @@ TEST_CASE("a run that gets no further is not started for ever") {
 }
 
 TEST_CASE("a stop that is asked for is followed by no start") {
-  for (const Case& c : std::vector<Case>{{"ranks that a signal ended",
-                                          3,
-                                          {{.code = 143, .signal = true}},
-                                          75,
-                                          "start, explain stop"},
-                                         {"mpirun's own code",
-                                          3,
-                                          {{.code = 1, .signal = true}},
-                                          75,
-                                          "start, explain stop"},
-                                         {"a rank that failed meanwhile",
-                                          3,
-                                          {{.code = 7, .signal = true}},
-                                          7,
-                                          "start"},
-                                         {"a STOP file between two starts",
-                                          3,
-                                          {{.code = 5, .stop_file = true}},
-                                          75,
-                                          "start, record stop"}})
+  for (const Case& c :
+       std::vector<Case>{{"ranks that a signal ended",
+                          3,
+                          {{.code = 143, .signal = true}},
+                          75,
+                          "start, explain stop"},
+                         {"mpirun's own code",
+                          3,
+                          {{.code = 1, .signal = true}},
+                          75,
+                          "start, explain stop"},
+                         {"mpirun's own code, and the ranks "
+                          "wrote that they stopped",
+                          3,
+                          {{.code = 1, .signal = true, .recorded = 75}},
+                          75,
+                          "start, explain stop"},
+                         {"a rank that failed meanwhile",
+                          3,
+                          {{.code = 7, .signal = true}},
+                          7,
+                          "start"},
+                         {"a STOP file between two starts",
+                          3,
+                          {{.code = 5, .stop_file = true}},
+                          75,
+                          "start, record stop"}})
     check(c, TableOfEnds(c.ends));
 }
 
@@ -205,6 +212,17 @@ TEST_CASE("where the launcher hung, the run's records have the code") {
                           {end({}), {0}},
                           0,
                           "start" + kAgain + "1 resume, start"}})
+    check(c, TableOfEnds(c.ends));
+}
+
+TEST_CASE("where mpirun was killed, the run's records have the code") {
+  for (const Case& c : std::vector<Case>{
+           {"failed by its data",
+            3,
+            {{.code = 137, .recorded = 3}},
+            3,
+            "start"},
+           {"nobody knows", 0, {{.code = 137}}, 5, "start, explain code 137"}})
     check(c, TableOfEnds(c.ends));
 }
 

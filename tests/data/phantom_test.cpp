@@ -118,7 +118,7 @@ TEST_CASE(
   const fs::path used = scratch.path() / "used";
   fs::create_directories(used / "images");
   std::ofstream(used / "images/00000001_000.png") << "an X-ray";
-  std::ofstream(used / ".phantom.lock");  // as a killed command leaves it
+  std::ofstream(used / ".phantom.lock") << "";  // as a killed command leaves it
   CHECK_THAT(refusal(used), Contains("not an empty folder: images lies in it"));
   CHECK(fs::file_size(used / "images/00000001_000.png") == 8);
 

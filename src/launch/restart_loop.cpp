@@ -50,28 +50,30 @@ int RestartLoop::run() {
 }
 
 std::optional<int> RestartLoop::after(const RankEnd& end) {
-  // What mpirun says of a run that it could not end, or did not live to end, is
-  // not what the ranks wrote down.
-  int code = end.launcher_hung ? static_cast<int>(ExitCode::kHang) : end.code;
-  if (end.launcher_hung || find_exit_meaning(end.code) == nullptr)
-    code = records_.end_code().value_or(code);
+  int code =
+      end.launcher_hung
+          ? records_.end_code().value_or(static_cast<int>(ExitCode::kHang))
+          : end.code;
   auto note = records_.postmortem();
   if (!end.in_time && !note) return static_cast<int>(ExitCode::kHang);
-  const bool is_known = find_exit_meaning(code) != nullptr;
   const bool stop_before = ranks_.asked_to_stop();
-  const int told = end.launcher_hung ? code : end.code;
   // The first seconds of mpirun and the ranks are before anybody listens to a
   // signal; and mpirun calls its own end by TERM an error: that of a second
   // request, or of a canceled job, in which each process gets one.
   if (stop_before &&
-      (signal_of(told) || (find_exit_meaning(told) == nullptr && !note))) {
+      (signal_of(code) || (find_exit_meaning(code) == nullptr && !note))) {
     records_.explain_stop();
     return kStopped;
   }
+  // What mpirun says of a run whose end it did not live to see is not what the
+  // ranks wrote down.
+  if (find_exit_meaning(code) == nullptr)
+    code = records_.end_code().value_or(code);
   if (!records_.exist() || !is_worth_a_start(code)) return code;
 
   // With a code of ours a rank has said itself why it ended.
-  if (!note && !is_known) note = records_.explain(ranks_.end_text(code));
+  if (!note && find_exit_meaning(code) == nullptr)
+    note = records_.explain(ranks_.end_text(code));
   const RunRecords::Mark begun = records_.begun();
   if (note && begun) records_.tell_monitors();
   const std::string checkpoint = begun ? records_.checkpoint() : "";

@@ -49,12 +49,16 @@ std::unique_ptr<WaitDeadline> hang_deadline(double limit_s,
   });
 }
 
+std::unique_ptr<WaitDeadline> storage_deadline(double limit_s,
+                                               const std::string& doing) {
+  return hang_deadline(
+      limit_s, "[storage] " + doing + " took more than " + fixed(limit_s, 0) +
+                   " s on " + host_name() +
+                   ". Hint: does the storage answer? Else raise "
+                   "launch.timeout_s");
+}
+
 StorageWait::StorageWait(double timeout_s, const std::string& doing)
-    : deadline_(hang_deadline(timeout_s,
-                              "[storage] " + doing + " took more than " +
-                                  fixed(timeout_s, 0) + " s on " + host_name() +
-                                  ". Hint: does the storage answer? Else raise "
-                                  "launch.timeout_s")),
-      wait_(deadline_.get()) {}
+    : deadline_(storage_deadline(timeout_s, doing)), wait_(deadline_.get()) {}
 
 }  // namespace chexnet

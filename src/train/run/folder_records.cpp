@@ -10,8 +10,6 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/text_format.hpp"
-#include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/report/prometheus_file.hpp"
@@ -72,13 +70,9 @@ bool FolderRecords::may_be_written() const {
 WaitDeadline::Wait FolderRecords::storage_wait() const {
   if (config_ == nullptr) return WaitDeadline::Wait(nullptr);
   if (!deadline_)
-    deadline_ = hang_deadline(
-        config_->launch.timeout_s,
-        formatted("[storage] looking into the run folder {} took more than {} "
-                  "s on {}, so the ranks are ended. Hint: does the storage "
-                  "answer? Else raise launch.timeout_s",
-                  folder_.string(), fixed(config_->launch.timeout_s, 0),
-                  host_name()));
+    deadline_ =
+        storage_deadline(config_->launch.timeout_s,
+                         "looking into the run folder " + folder_.string());
   return deadline_->wait();
 }
 

@@ -56,9 +56,12 @@ class WaitDeadline {
 std::unique_ptr<WaitDeadline> hang_deadline(double limit_s,
                                             const std::string& error);
 
+// Of waits for storage: "`doing` took more than `limit_s` s on this host".
+std::unique_ptr<WaitDeadline> storage_deadline(double limit_s,
+                                               const std::string& doing);
+
 // From its construction to its end the thread reads or writes files, and does
-// little else. Longer than `timeout_s` (launch.timeout_s) ends the process with
-// exit code 7: "`doing` took more than ... s".
+// little else, within `timeout_s` (launch.timeout_s) by a storage_deadline().
 class StorageWait {
  public:
   StorageWait(double timeout_s, const std::string& doing);

@@ -56,6 +56,14 @@ Change change_of(const PlannedPhantom& phantom, const PhantomBox& box) {
   return change;
 }
 
+PhantomOptions small_set(const std::filesystem::path& folder) {
+  PhantomOptions options;
+  options.out = folder;
+  options.images = 5;
+  options.size = 32;
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("a phantom's box holds what is drawn of its finding",
@@ -86,13 +94,10 @@ TEST_CASE("a phantom set that cannot be finished leaves nothing behind") {
   namespace fs = std::filesystem;
   const ScratchFolder scratch;
   const auto draw_and_fail = [&](const fs::path& folder) {
-    PhantomOptions options;
-    options.out = folder;
-    options.images = 5;
-    options.size = 32;
     CHECK_THROWS_AS(
         write_phantom_set(
-            options, [](int) { throw std::runtime_error("the disk is full"); }),
+            small_set(folder),
+            [](int) { throw std::runtime_error("the disk is full"); }),
         std::runtime_error);
   };
   draw_and_fail(scratch.path() / "new");
@@ -108,12 +113,8 @@ TEST_CASE(
   namespace fs = std::filesystem;
   const ScratchFolder scratch;
   const auto refusal = [&](const fs::path& folder) {
-    PhantomOptions options;
-    options.out = folder;
-    options.images = 5;
-    options.size = 32;
     return error_of<CheckpointError>(
-        [&] { write_phantom_set(options, [](int) {}); });
+        [&] { write_phantom_set(small_set(folder), [](int) {}); });
   };
   const fs::path used = scratch.path() / "used";
   fs::create_directories(used / "images");

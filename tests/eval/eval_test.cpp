@@ -189,14 +189,24 @@ TEST_CASE("a mean, which also chooses checkpoints, is of frequent findings") {
   CHECK_FALSE(scored({{"None", 0, 0}}).mean_auroc);
 }
 
-TEST_CASE("images that the manifest does not have are left out") {
-  const ScratchFolder folder;
+namespace {
+
+// One image, x, which has the one finding, A.
+Manifest manifest_of_x() {
   Manifest manifest;
   manifest.findings = {"A"};
   manifest.images = {"x"};
   manifest.labels = {1};
   manifest.rows = {{"x", 0}};
   manifest.path = "m.csv";
+  return manifest;
+}
+
+}  // namespace
+
+TEST_CASE("images that the manifest does not have are left out") {
+  const ScratchFolder folder;
+  const Manifest manifest = manifest_of_x();
   const Predictions read = read_predictions(
       folder.write("p.csv", "image,A\ny,0.25\nx,0.5\nz,\n"), &manifest);
   CHECK(read.images == std::vector<std::string>{"x"});
@@ -206,12 +216,7 @@ TEST_CASE("images that the manifest does not have are left out") {
 
 TEST_CASE("a table of predictions that does not fit is refused") {
   const ScratchFolder folder;
-  Manifest manifest;
-  manifest.findings = {"A"};
-  manifest.images = {"x"};
-  manifest.labels = {1};
-  manifest.rows = {{"x", 0}};
-  manifest.path = "m.csv";
+  const Manifest manifest = manifest_of_x();
   const auto refused = [&](const std::string& text, const Manifest* m) {
     return error_of<DataError>(
         [&] { read_predictions(folder.write("p.csv", text), m); });

@@ -88,9 +88,13 @@ bool is_stopped(pid_t process) {
   return stat.starts_with('T') || stat.starts_with('t');
 }
 
-bool is_running(pid_t process) {
+bool is_zombie(pid_t process) {
   const std::string stat = state_and_parent_of(process);
-  return !stat.empty() && !stat.starts_with('Z') && !stat.starts_with('X');
+  return stat.starts_with('Z') || stat.starts_with('X');
+}
+
+bool is_running(pid_t process) {
+  return parent_of(process) != 0 && !is_zombie(process);
 }
 
 bool has_all_ranks_below(pid_t ancestor) {

@@ -73,34 +73,54 @@ class LaunchDeadline {
   bool waits_;
 };
 
-// The ranks that run on this host, as far as they cannot speak for themselves:
-// those that are stopped, and all once they have ended.
+// How long something has been stopped, to be told once.
+class StopMeter {
+ public:
+  explicit StopMeter(double now) : since_s_(now) {}
+
+  void skip(double suspended_s) { since_s_ += suspended_s; }
+  // Seconds, where they are more than `limit_s` and not told yet; else 0.
+  double to_tell_s(bool stopped, double now, double limit_s) {
+    if (!stopped) *this = StopMeter(now);
+    return !told_ && now - since_s_ > limit_s ? now - since_s_ : 0;
+  }
+  void set_told() { told_ = true; }
+
+ private:
+  double since_s_;
+  bool told_ = false;
+};
+
+// mpirun and the ranks that run on this host, as far as they cannot speak for
+// themselves: those that are stopped, and all ranks once they have ended.
 class RanksHere {
  public:
   // Without a launcher (SelfLaunch::alone) no process is known as a rank.
   RanksHere(const SelfLaunch& launch, double timeout_s)
       : looks_(!launch.alone),
         timeout_s_(timeout_s),
-        stopped_since_s_(now_s()),
-        running_s_(stopped_since_s_),
-        suspension_(stopped_since_s_) {}
+        running_s_(now_s()),
+        ranks_stop_(running_s_),
+        launcher_stop_(running_s_),
+        suspension_(running_s_) {}
 
   // To be called once a second. `explained`: the ranks that are stopped are
   // named by others.
-  void look(bool explained) {
+  void look(pid_t launcher, bool explained) {
     if (!looks_) return;
     const double now = now_s();
     const double suspended_s = suspension_.look(now);
-    stopped_since_s_ += suspended_s;
+    ranks_stop_.skip(suspended_s);
+    launcher_stop_.skip(suspended_s);
     running_s_ += suspended_s;
     if (std::ranges::none_of(ranks_, is_running)) find();
     if (std::ranges::any_of(ranks_, is_running)) running_s_ = now;
-    if (std::ranges::none_of(ranks_, is_stopped)) {
-      stopped_since_s_ = now;
-      said_ = false;
-    } else if (!said_ && !explained && now - stopped_since_s_ > timeout_s_) {
-      tell_stopped(now - stopped_since_s_);
-    }
+    const double ranks_s = ranks_stop_.to_tell_s(
+        std::ranges::any_of(ranks_, is_stopped), now, timeout_s_);
+    if (ranks_s > 0 && !explained) tell_stopped(ranks_s);
+    const double launcher_s =
+        launcher_stop_.to_tell_s(is_stopped(launcher), now, timeout_s_);
+    if (launcher_s > 0) tell_stopped_launcher(launcher, launcher_s);
   }
   // Whether some have been there.
   bool seen() const { return !ranks_.empty(); }
@@ -125,7 +145,7 @@ class RanksHere {
       processes += " " + std::to_string(rank);
     }
     if (stopped == 0) return;
-    said_ = true;
+    ranks_stop_.set_told();
     const std::string who = stopped == ranks_.size()
                                 ? "all"
                                 : formatted("{} of {}", stopped, ranks_.size());
@@ -134,12 +154,21 @@ class RanksHere {
         "or a debugger). Hint: `kill -CONT{}` lets them go on",
         who, fixed(stopped_s, 0), processes));
   }
+  // The ranks go on until they wait for it, as one that prints much does.
+  void tell_stopped_launcher(pid_t launcher, double stopped_s) {
+    launcher_stop_.set_told();
+    log_warning(formatted(
+        "[launch] mpirun has been stopped for {} s (SIGSTOP, or a debugger): "
+        "what ranks print does not come through. Hint: `kill -CONT {}` lets it "
+        "go on",
+        fixed(stopped_s, 0), launcher));
+  }
 
   bool looks_;
-  double timeout_s_, stopped_since_s_, running_s_;
+  double timeout_s_, running_s_;
+  StopMeter ranks_stop_, launcher_stop_;
   SuspensionMeter suspension_;
   std::vector<pid_t> ranks_;
-  bool said_ = false;
 };
 
 // A launcher ends within a second of its ranks, on a busy machine within
@@ -187,7 +216,7 @@ RankEnd RankProcesses::run() {
   RanksHere ranks(now_, config_.timeout_s);
   const auto overdue = [&](pid_t launcher) {
     const bool explained = records_.postmortem().has_value();
-    ranks.look(explained);
+    ranks.look(launcher, explained);
     if (start.is_over(ranks.seen()) && in_time) {
       in_time = false;
       explain_late_start(start.limit_s());

@@ -55,6 +55,8 @@ check "canceled: TERM twice ends a run whose mpirun is stopped (exit $rc)" [ $rc
 check "canceled: no process is left" no_process "$scratch/canceled"
 
 ends stopped 0 "is stopped"
+check "stopped: mpirun is named before the ranks have ended, too" \
+  grep -qE "mpirun has been stopped for [0-9]+ s .*kill -CONT ${launcher[stopped]}" "$scratch/stopped.log"
 ends asked 75 "is stopped"
 ends failed 6 "is stopped"
 wait "${job[deaf]}"; rc=$?

@@ -16,7 +16,9 @@ std::vector<pid_t> ranks_below(pid_t ancestor);
 bool has_all_ranks_below(pid_t ancestor);
 // Whether a signal (SIGSTOP) or a debugger has stopped it.
 bool is_stopped(pid_t process);
-// Whether it is there, and no zombie that its parent has not waited for.
+// Whether it has ended, and its parent has not waited for it.
+bool is_zombie(pid_t process);
+// Whether it is there, and no zombie.
 bool is_running(pid_t process);
 
 // The MPI launchers on this host that this process was started by, directly or

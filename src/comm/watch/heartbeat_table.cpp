@@ -161,13 +161,15 @@ RankView HeartbeatTable::view(int local_rank) {
   // Where ranks live in containers of their own, their process numbers mean
   // nothing here.
   char& seen = seen_[static_cast<size_t>(local_rank)];
-  const bool there = kill(view.pid, 0) == 0 || errno != ESRCH;
-  seen = static_cast<char>(seen | static_cast<char>(there));
-  view.gone = !view.ended && seen != 0 && !there;
   const double now = now_s();
   view.heartbeat_age_s = std::max(0.0, now - slot.heartbeat_s);
-  view.stopped =
-      there && view.heartbeat_age_s > kSilent_s && is_stopped(view.pid);
+  const bool silent = view.heartbeat_age_s > kSilent_s;
+  // A launcher that is stopped does not wait for those that have ended.
+  const bool there = (kill(view.pid, 0) == 0 || errno != ESRCH) &&
+                     !(silent && is_zombie(view.pid));
+  seen = static_cast<char>(seen | static_cast<char>(there));
+  view.gone = !view.ended && seen != 0 && !there;
+  view.stopped = there && silent && is_stopped(view.pid);
   view.phase_age_s = std::max(0.0, now - slot.phase.since_s);
   view.sequence = slot.phase.sequence;
   view.step = slot.phase.step;

@@ -143,8 +143,14 @@ TEST_CASE(
   table.own().pid = child;
   CHECK_FALSE(table.view(0).gone);
   close(never[1]);  // the child ends
+  siginfo_t end{};
+  REQUIRE(waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOWAIT) ==
+          0);
+  table.set_heartbeat(now_s() - 2);
+  CHECK(table.view(0).gone);  // a zombie, as below a launcher that is stopped
   int status = 0;
   waitpid(child, &status, 0);
+  table.set_heartbeat(now_s());
   CHECK(table.view(0).gone);
   table.own().phase.phase = static_cast<uint32_t>(Phase::kEnded);
   CHECK_FALSE(table.view(0).gone);

@@ -1,7 +1,19 @@
-// CUDA's words for kernels on the CPU: a block's threads are threads, blocks
-// run one after the other, so the source that a GPU gets can be tested and
-// looked at by the sanitizers. Include it before the source, which then is a
-// function that run_kernel() calls. Only what our kernels say is there.
+// CUDA's words for kernels on the CPU: a block's threads are threads, so the
+// source that a GPU gets can be tested and looked at by the sanitizers. Blocks
+// run one after the other, or all at once. Include it before the source, which
+// then is a function that run_kernel() calls. Only what our kernels say is
+// there.
+//
+// What a block stores for others is where CUDA promises it, and nowhere else:
+//
+//   store_across_blocks -> the thread's own stores
+//        __syncthreads      -> those of its block
+//        __threadfence      -> the cache of all multiprocessors, which
+//                              load_across_blocks reads
+//        the kernel's end   -> memory, which plain loads read
+//
+// So a fence that is missing or late, and a plain load of another block's
+// stores, make NaN or what was there before of a sum.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +23,20 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <random>
 #include <thread>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #define KERNELS_ON_CPU
 #define KERNEL inline
 #define __device__
-#define __shared__ static
+#define SHARED(type, name) auto& name = cuda_words::shared<type>(__LINE__)
 #define __launch_bounds__(...)
 #define UNROLL(count)
 
@@ -29,22 +48,98 @@ struct Index {
 // NOLINT below: names are CUDA's own.
 inline thread_local Index threadIdx, blockIdx;  // NOLINT
 inline Index blockDim, gridDim;  // written while no thread runs  // NOLINT
-inline std::barrier<>* of_block = nullptr;
 
-inline void __syncthreads() { of_block->arrive_and_wait(); }  // NOLINT
-inline void __threadfence() {}                                // NOLINT
-inline unsigned atomicAdd(unsigned* value, unsigned more) {   // NOLINT
-  return std::atomic_ref(*value).fetch_add(more);
+// Planted into what the words do, to see that tests find it.
+enum class Mistake { kNone, kNoFence, kFenceAfterAtomic, kPlainLoad };
+inline Mistake mistake = Mistake::kNone;
+
+using Stores = std::vector<std::pair<float*, float>>;
+inline void move_to(Stores& to, Stores& from) {
+  to.insert(to.end(), from.begin(), from.end());
+  from.clear();
+}
+
+struct Block {
+  struct alignas(16) Piece {
+    std::byte bytes[16];
+  };
+  explicit Block(size_t threads) : barrier(static_cast<ptrdiff_t>(threads)) {}
+  std::barrier<> barrier;
+  std::mutex mutex;  // of all below
+  std::map<int, std::vector<Piece>> shared;
+  Stores stores;
+};
+// Of the kernel that runs.
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<const float*, float> words;
+  Stores late;  // of blocks that ended without a fence
+};
+inline Cache* cache = nullptr;
+inline thread_local Block* block = nullptr;
+inline thread_local Stores own_stores;
+inline thread_local std::minstd_rand* chance = nullptr;
+
+// Lets other threads come first, where blocks run at once.
+inline void dawdle() {
+  if (chance == nullptr) return;
+  for (auto times = (*chance)() % 4; times > 0; --times)
+    std::this_thread::yield();
+}
+template <class T>
+T& shared(int line) {
+  const std::lock_guard lock(block->mutex);
+  auto& pieces = block->shared[line];
+  pieces.resize((sizeof(T) + sizeof(Block::Piece) - 1) / sizeof(Block::Piece));
+  return *reinterpret_cast<T*>(pieces.data());
+}
+
+inline void __syncthreads() {  // NOLINT
+  dawdle();
+  {
+    const std::lock_guard lock(block->mutex);
+    move_to(block->stores, own_stores);
+  }
+  block->barrier.arrive_and_wait();
+}
+inline void show_stores() {
+  const std::scoped_lock lock(block->mutex, cache->mutex);
+  move_to(block->stores, own_stores);
+  for (const auto& [to, value] : block->stores)
+    cache->words.insert_or_assign(to, value);
+  block->stores.clear();
+}
+inline void __threadfence() {  // NOLINT
+  dawdle();
+  if (mistake == Mistake::kNone || mistake == Mistake::kPlainLoad)
+    show_stores();
+}
+inline unsigned atomicAdd(unsigned* value, unsigned more) {  // NOLINT
+  dawdle();
+  const unsigned before = std::atomic_ref(*value).fetch_add(more);
+  dawdle();
+  if (mistake == Mistake::kFenceAfterAtomic) show_stores();
+  return before;
+}
+inline void store_across_blocks(float* to, float value) {
+  own_stores.emplace_back(to, value);
+}
+template <class Quad>
+Quad load_across_blocks(const Quad* from) {
+  Quad quad = *from;
+  if (mistake == Mistake::kPlainLoad) return quad;
+  const std::lock_guard lock(cache->mutex);
+  for (float& value : quad.values) {
+    const auto found = cache->words.find(from->values + (&value - quad.values));
+    value = found == cache->words.end() ? NAN : found->second;
+  }
+  return quad;
 }
 inline float __uint_as_float(unsigned bits) {  // NOLINT
   return std::bit_cast<float>(bits);
 }
 inline unsigned __float_as_uint(float value) {  // NOLINT
   return std::bit_cast<unsigned>(value);
-}
-template <class T>
-T load_across_blocks(const T* from) {
-  return *from;
 }
 // IEEE 754 binary16, by its definition.
 inline float half_to_float(unsigned short bits) {
@@ -71,26 +166,73 @@ inline unsigned short float_to_half(float value) {
   return static_cast<unsigned short>(sign | bits);
 }
 
-// kernel() in every thread of a grid; blocks along y in the order `blocks_y`.
+// kernel() in a thread of a block, then what it left unfenced.
 template <class Kernel>
-void run_kernel(Index grid, Index block, const std::vector<unsigned>& blocks_y,
-                const Kernel& kernel) {
+void run_thread(Index of_grid, unsigned id, const Kernel& kernel) {
+  threadIdx = {id % blockDim.x, id / blockDim.x};
+  blockIdx = of_grid;
+  kernel();
+  __syncthreads();  // what the block shares is its alone
+  if (id == 0) {
+    const std::scoped_lock lock(block->mutex, cache->mutex);
+    move_to(cache->late, block->stores);
+  }
+  __syncthreads();
+}
+
+// Runs `launch`, which starts and ends the threads.
+template <class Launch>
+void run_grid(Index grid, Index of_threads, const Launch& launch) {
   gridDim = grid;
-  blockDim = block;
-  const size_t count = size_t{block.x} * block.y;
-  std::barrier<> barrier(static_cast<ptrdiff_t>(count));
-  of_block = &barrier;
+  blockDim = of_threads;
+  Cache of_kernel;
+  cache = &of_kernel;
+  launch();
+  for (const auto& [to, value] : of_kernel.late) *to = value;
+  for (const auto& [to, value] : of_kernel.words)
+    *const_cast<float*>(to) = value;
+}
+
+// kernel() in every thread of a grid, one block after the other; those along y
+// in the order `blocks_y`.
+template <class Kernel>
+void run_kernel(Index grid, Index threads,
+                const std::vector<unsigned>& blocks_y, const Kernel& kernel) {
+  const unsigned count = threads.x * threads.y;
+  Block only(count);
   const auto thread = [&](unsigned id) {
-    threadIdx = {id % block.x, id / block.x};
+    block = &only;
     for (unsigned x = 0; x < grid.x; ++x)
-      for (const unsigned y : blocks_y) {
-        blockIdx = {x, y};
-        kernel();
-        __syncthreads();  // what blocks share is theirs alone
-      }
+      for (const unsigned y : blocks_y) run_thread({x, y}, id, kernel);
   };
-  std::vector<std::jthread> threads;
-  for (unsigned id = 0; id < count; ++id) threads.emplace_back(thread, id);
+  run_grid(grid, threads, [&] {
+    std::vector<std::jthread> all;
+    for (unsigned id = 0; id < count; ++id) all.emplace_back(thread, id);
+  });
+}
+
+// All blocks at once, in an order that `seed` has a part in.
+template <class Kernel>
+void run_at_once(Index grid, Index threads, unsigned seed,
+                 const Kernel& kernel) {
+  const unsigned count = threads.x * threads.y;
+  const auto thread = [&](Block& own, Index at, unsigned id) {
+    block = &own;
+    std::minstd_rand random(seed * 7919 + at.y * 131 + at.x * 17 + id);
+    chance = &random;
+    dawdle();
+    run_thread(at, id, kernel);
+  };
+  run_grid(grid, threads, [&] {
+    std::deque<Block> blocks;
+    std::vector<std::jthread> all;
+    for (unsigned x = 0; x < grid.x; ++x)
+      for (unsigned y = 0; y < grid.y; ++y) {
+        Block& own = blocks.emplace_back(count);
+        for (unsigned id = 0; id < count; ++id)
+          all.emplace_back(thread, std::ref(own), Index{x, y}, id);
+      }
+  });
 }
 
 }  // namespace cuda_words

@@ -1,22 +1,40 @@
 // The kernels' own source on threads of the CPU, against sums in double.
+#include <optional>
+
 #include "model/cuda/batch_norm_cases.hpp"
 #include "model/cuda/kernel_grid.hpp"
 
 namespace chexnet {
 namespace {
 
-constexpr int64_t kThreads = 64, kBlocks = 7;
+// How a grid's blocks run: one after the other, or all at once.
+struct Launch {
+  int64_t threads = 64, blocks = 7;
+  bool backwards = false;
+  std::optional<unsigned> at_once = {};  // the seed
+};
+
+template <class Kernel>
+void on_grid(const KernelGrid& g, const Launch& launch, const Kernel& kernel) {
+  const cuda_words::Index grid{g.channel_blocks, g.row_blocks},
+      threads{g.block_vectors, g.block_rows};
+  if (launch.at_once)
+    cuda_words::run_at_once(grid, threads, *launch.at_once, kernel);
+  else
+    cuda_words::run_kernel(grid, threads,
+                           order_of(g.row_blocks, launch.backwards), kernel);
+}
 
 #define RESULTS_OF(space)                                                      \
-  [](const Case& c, bool backwards) {                                          \
+  [](const Case& c, const Launch& launch) {                                    \
     using E = ELEMENTS(space);                                                 \
     const auto channels = static_cast<size_t>(c.size.channels);                \
     const int vectors = static_cast<int>(c.size.channels) / space::kWidth;     \
-    const KernelGrid g = kernel_grid(c.size.rows, vectors, kThreads, kBlocks); \
-    const auto run = [&](const auto& kernel) {                                 \
-      cuda_words::run_kernel({g.channel_blocks, g.row_blocks},                 \
-                             {g.block_vectors, g.block_rows},                  \
-                             order_of(g.row_blocks, backwards), kernel);       \
+    const KernelGrid g =                                                       \
+        kernel_grid(c.size.rows, vectors, launch.threads, launch.blocks);      \
+    const auto run = [&](const auto& kernel) { on_grid(g, {}, kernel); };      \
+    const auto run_sums = [&](const auto& kernel) {                            \
+      on_grid(g, launch, kernel);                                              \
     };                                                                         \
     const auto x = E::encoded(c.x), dy = E::encoded(c.dy),                     \
                shortcut = E::encoded(c.shortcuts), more = E::encoded(c.mores); \
@@ -28,7 +46,7 @@ constexpr int64_t kThreads = 64, kBlocks = 7;
       v->assign(channels, NAN);                                                \
     r.kept_mean.assign(channels, kKept);                                       \
     r.kept_var.assign(channels, kKept);                                        \
-    run([&] {                                                                  \
+    run_sums([&] {                                                             \
       space::batch_norm_statistics(                                            \
           x.data(), c.size.rows, vectors, partial.data(), arrived.data(),      \
           r.mean.data(), r.invstd.data(), r.kept_mean.data(),                  \
@@ -46,7 +64,7 @@ constexpr int64_t kThreads = 64, kBlocks = 7;
                               kEpsilon, c.weight.data(), c.bias.data(), added, \
                               c.relu, inferred.data());                        \
     });                                                                        \
-    run([&] {                                                                  \
+    run_sums([&] {                                                             \
       space::batch_norm_sums(                                                  \
           dy.data(), x.data(), c.size.rows, vectors, r.mean.data(),            \
           r.invstd.data(), c.weight.data(), c.bias.data(), c.relu,             \
@@ -69,7 +87,7 @@ constexpr int64_t kThreads = 64, kBlocks = 7;
 struct Element {
   std::string name;
   double rounding;  // of one element, relative
-  Results (*results)(const Case&, bool);
+  Results (*results)(const Case&, const Launch&);
   Values (*rounded)(const Values&);
 };
 
@@ -92,7 +110,7 @@ void check_case(const Case& c, const Element& element) {
                     << (c.relu ? " relu" : "") << (c.more ? " more" : "")
                     << (c.shortcut ? " shortcut" : "") << ", mean "
                     << c.center);
-  const Results found = element.results(c, false), wanted = by_definition(c);
+  const Results found = element.results(c, {}), wanted = by_definition(c);
   // Digits that a mean far from 0 takes from fp32's x - mean.
   const double sums = 2e-6 * (1 + double{std::fabs(c.center)});
   CHECK(difference(found.mean, wanted.mean) < sums);
@@ -136,12 +154,54 @@ TEST_CASE("kernels of BatchNorm are what their definition says") {
 TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
   for (const Element& element : elements()) {
     const Case c = made({.size = {400, 64}, .relu = true}, element.rounded, 3);
-    const Results there = element.results(c, false),
-                  back = element.results(c, true);
+    const Results there = element.results(c, {}),
+                  back = element.results(c, {.backwards = true});
     CHECK(there.mean == back.mean);
     CHECK(there.invstd == back.invstd);
     CHECK(there.dweight == back.dweight);
     CHECK(there.dx == back.dx);
+  }
+}
+
+// Blocks of four threads: a thousand orders take seconds.
+constexpr Launch kSmall{.threads = 4, .blocks = 3};
+
+TEST_CASE("sums are equal in a thousand orders of blocks that run at once") {
+  for (const Element& element : elements()) {
+    const Case c = made({.size = {37, 8}, .relu = true}, element.rounded, 6);
+    const Results wanted = element.results(c, kSmall);
+    for (unsigned seed = 0; seed < 334; ++seed) {
+      Launch launch = kSmall;
+      launch.at_once = seed;
+      const Results found = element.results(c, launch);
+      INFO(element.name << ", order " << seed);
+      REQUIRE(found.mean == wanted.mean);
+      REQUIRE(found.invstd == wanted.invstd);
+      REQUIRE(found.dweight == wanted.dweight);
+      REQUIRE(found.dbias == wanted.dbias);
+    }
+  }
+}
+
+TEST_CASE("a fence that is missing or late, and a plain load, spoil the sums") {
+  using cuda_words::Mistake;
+  for (const Element& element : elements()) {
+    const Case c = made({.size = {37, 8}}, element.rounded, 7);
+    const Values wanted = element.results(c, kSmall).mean;
+    for (const Mistake mistake : {Mistake::kNoFence, Mistake::kPlainLoad}) {
+      cuda_words::mistake = mistake;
+      CHECK(element.results(c, kSmall).mean != wanted);
+    }
+    // In some order alone.
+    cuda_words::mistake = Mistake::kFenceAfterAtomic;
+    bool is_found = false;
+    for (unsigned seed = 0; seed < 1000 && !is_found; ++seed) {
+      Launch launch = kSmall;
+      launch.at_once = seed;
+      is_found = element.results(c, launch).mean != wanted;
+    }
+    CHECK(is_found);
+    cuda_words::mistake = Mistake::kNone;
   }
 }
 
@@ -150,7 +210,7 @@ TEST_CASE("one strange pixel takes few digits from BatchNorm's variance") {
     Case c = made({.size = {1000, 64}}, element.rounded, 4);
     const Values usual = by_definition(c).invstd;
     for (size_t k = 0; k < 64; ++k) c.x[k] = 16;  // of the first row
-    const Results found = element.results(c, false), wanted = by_definition(c);
+    const Results found = element.results(c, {}), wanted = by_definition(c);
     CHECK(difference(found.invstd, wanted.invstd) < 2e-6);
     CHECK(difference(found.invstd, usual) > 1e-3);
   }
@@ -161,10 +221,10 @@ TEST_CASE("ReLU after a shortcut, and a NaN that stays one") {
     Case c = made({.size = {33, 64}, .relu = true, .shortcut = true},
                   element.rounded, 5);
     const Results wanted = by_definition(c);
-    CHECK(difference(element.results(c, false).y, wanted.y) <
+    CHECK(difference(element.results(c, {}).y, wanted.y) <
           element.rounding + 1e-5);
     c.x[70] = NAN;
-    const Results found = element.results(c, false);
+    const Results found = element.results(c, {});
     CHECK(std::isnan(found.y[70]));
     CHECK(std::isnan(found.mean[6]));
     CHECK(std::isnan(found.invstd[6]));

@@ -10,6 +10,7 @@
 constexpr int kSums = 2 * kWidth;  // of a vector: two for each channel
 constexpr int kReducingThreads = 512;
 constexpr int kMappingThreads = 256;
+using BlockSums = float[kReducingThreads * kSums];
 
 // Where a thread reads and writes.
 struct Place {
@@ -67,7 +68,7 @@ __device__ inline void channels_of(const float* values, int vector,
 // `arrived` counts for each blockIdx.x and is zero before and after.
 __device__ inline bool add_all(const float (&sums)[kSums], float* partial,
                                unsigned int* arrived, float* total) {
-  __shared__ bool is_last;
+  SHARED(bool, is_last);
   const int width = static_cast<int>(blockDim.x);
   const int height = static_cast<int>(blockDim.y);
   const int threads = width * height;
@@ -84,7 +85,7 @@ __device__ inline bool add_all(const float (&sums)[kSums], float* partial,
     float sum = 0;
     UNROLL(4)
     for (int y = 0; y < height; ++y) sum += column[y * width];
-    mine[j] = sum;
+    store_across_blocks(mine + j, sum);
   }
   __threadfence();
   __syncthreads();
@@ -130,7 +131,7 @@ KERNEL void __launch_bounds__(kReducingThreads)
                           float* partial, unsigned int* arrived, float* mean,
                           float* invstd, float* kept_mean, float* kept_var,
                           float momentum, float epsilon, double* moments) {
-  alignas(16) __shared__ float total[kReducingThreads * kSums];
+  SHARED(BlockSums, total);
   const Place p = place();
   constexpr int kSample = 8;
   float middle[kWidth] = {}, sums[kSums] = {};
@@ -218,7 +219,7 @@ KERNEL void __launch_bounds__(kReducingThreads)
                     const float* weight, const float* bias, int relu,
                     float* partial, unsigned int* arrived, float* dweight,
                     float* dbias) {
-  alignas(16) __shared__ float total[kReducingThreads * kSums];
+  SHARED(BlockSums, total);
   const Place p = place();
   float center[kWidth], scale[kWidth], offset[kWidth], w[kWidth];
   channels_of(mean, p.vector, center);

@@ -15,6 +15,7 @@ struct alignas(16) Quad {
 #define KERNEL extern "C" __global__
 #define TEXT(x) #x
 #define UNROLL(count) _Pragma(TEXT(unroll count))
+#define SHARED(type, name) alignas(16) __shared__ type name
 
 __device__ inline float half_to_float(unsigned short bits) {
   float value;
@@ -25,6 +26,11 @@ __device__ inline unsigned short float_to_half(float value) {
   unsigned short bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
+}
+// What blocks write for others: a fence before an atomic operation shows it to
+// who sees that operation.
+__device__ inline void store_across_blocks(float* to, float value) {
+  *to = value;
 }
 // From the cache that all multiprocessors share: others have written it.
 __device__ inline Quad load_across_blocks(const Quad* from) {

@@ -20,9 +20,11 @@ constexpr double kGrowth = 2, kBackoff = 0.5;
 constexpr int64_t kGrowthInterval = 2000;
 
 // On the CPU summed over fixed pieces in double, so that it does not depend on
-// threads.
+// threads. On GPUs `_foreach_norm` has fixed pieces too (65,536 values), where
+// `linalg_vector_norm` divides by the number of multiprocessors: ranks on GPUs
+// of two models would clip by different last bits.
 at::Tensor norm_of(const at::Tensor& flat) {
-  if (!flat.is_cpu()) return at::linalg_vector_norm(flat).to(at::kDouble);
+  if (!flat.is_cpu()) return at::_foreach_norm(flat)[0].to(at::kDouble);
   constexpr int64_t kPiece = 1 << 15, kLanes = 8;
   const int64_t pieces = (flat.numel() + kPiece - 1) / kPiece;
   std::vector<double> sums(static_cast<size_t>(pieces));

@@ -36,10 +36,18 @@ void GradientWriter::copy(at::ScalarType type, const MicroBatch& micro_batch) {
     to.push_back(parameters_.gradient(ids_[i]));
   }
   if (from.empty()) return;
-  if (micro_batch.first())
+  if (micro_batch.first()) {
     at::_foreach_copy_(to, from);
-  else
-    at::_foreach_add_(to, from);
+    return;
+  }
+  // Of two types it would add one gradient at a time.
+  if (type != to.front().scalar_type()) {
+    std::vector<at::Tensor> widened;
+    for (const auto& gradient : to) widened.push_back(at::empty_like(gradient));
+    at::_foreach_copy_(widened, from);
+    from = std::move(widened);
+  }
+  at::_foreach_add_(to, from);
 }
 
 void GradientWriter::flush(const MicroBatch& micro_batch) {

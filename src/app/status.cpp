@@ -43,7 +43,7 @@ std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
         runs.push_back(summarize_run(path));
       } catch (const Error& e) {
         if (path == folder) throw;
-        log_warning(e.what());
+        log_warning(std::string(e.what()) + "; this run is left out");
         problem = std::current_exception();
       }
     }

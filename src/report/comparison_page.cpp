@@ -98,11 +98,19 @@ std::string value_without_folders(const std::string& key, std::string value) {
   return value;
 }
 
+std::vector<std::string> run_names(const Setting& setting) {
+  std::vector<std::string> names;
+  for (const auto* run : setting.runs) names.push_back(run->name);
+  return names;
+}
+
 // What differs, with paths as value_without_folders() has them, is the name of
-// a setting where it is short and no other has it.
+// a setting where it is short and no other has it; else a sentence tells which
+// it is, with its runs, as of paths the last parts may be equal.
 std::vector<Setting> settings_of(const std::vector<Compared>& runs,
                                  const std::vector<RunSummary>& summaries,
-                                 const std::vector<RunGroup>& groups) {
+                                 const std::vector<RunGroup>& groups,
+                                 std::vector<std::string>& sentences) {
   constexpr size_t kShort = 60;
   std::vector<Setting> settings;
   std::map<std::string, int> named;
@@ -123,8 +131,10 @@ std::vector<Setting> settings_of(const std::vector<Compared>& runs,
   }
   for (size_t i = 0; i < settings.size(); ++i) {
     std::string& name = settings[i].name;
-    if (name.size() > kShort || named[name] > 1)
-      name = "setting " + std::to_string(i + 1);
+    if (name.size() <= kShort && named[name] == 1) continue;
+    name = "setting " + std::to_string(i + 1);
+    sentences.push_back(name + " is " + listed(settings[i].keys) + " (" +
+                        listed(run_names(settings[i])) + ")");
   }
   return settings;
 }
@@ -134,12 +144,11 @@ std::string settings_table(const std::vector<Setting>& settings) {
                   {"setting", "runs", "#validation AUROC, mean ± sd",
                    "#test AUROC, mean ± sd"});
   for (const auto& setting : settings) {
-    std::vector<std::string> names;
-    for (const auto* run : setting.runs) names.push_back(run->name);
     const std::string keys = listed(setting.keys);
     const bool is_named = keys.empty() || keys == setting.name;
-    table.add({setting.name + (is_named ? "" : ": " + keys), listed(names),
-               spread_text(setting.val), spread_text(setting.test)});
+    table.add({setting.name + (is_named ? "" : ": " + keys),
+               listed(run_names(setting)), spread_text(setting.val),
+               spread_text(setting.test)});
   }
   return table.html();
 }
@@ -258,10 +267,21 @@ ComparisonPage comparison_page(const std::vector<fs::path>& folders) {
                           " was resumed under other conditions: its report "
                           "says what it is of");
   RunGroups compared = compare_runs(summaries);
-  std::ranges::move(compared.left_out, std::back_inserter(sentences));
+  std::ranges::move(compared.remarks, std::back_inserter(sentences));
+  size_t counted_runs = 0;
+  for (const auto& group : compared.groups) counted_runs += group.runs.size();
+  if (counted_runs < 2) {
+    std::string why;
+    for (const auto& sentence : sentences) why += "; " + sentence;
+    throw ConfigError(
+        "[report] of {} only {} can be compared{}. Hint: report --compare RUN "
+        "RUN... of finished runs",
+        counted(static_cast<int64_t>(folders.size()), "run"), counted_runs,
+        why);
+  }
   if (!compared.same_validation) sentences.emplace_back(kOtherValidation);
   const std::vector<Setting> settings =
-      settings_of(runs, summaries, compared.groups);
+      settings_of(runs, summaries, compared.groups, sentences);
   const std::string tables = setting_differences(settings, sentences);
   std::string html = html_page(
       "Runs compared - chexnet-train",

@@ -69,17 +69,22 @@ bool is_event(const json& line) {
 
 }  // namespace
 
-void for_each_event(
+int64_t for_each_event(
     const std::string& text,
     const std::function<void(const json&, const std::string&)>& use) {
+  int64_t passed_over = 0;
   for (size_t at = 0; at < text.size();) {
     const auto end = text.find('\n', at);
-    if (end == std::string::npos) return;
+    if (end == std::string::npos) break;
     const std::string line = text.substr(at, end + 1 - at);
     at = end + 1;
     const json event = json::parse(line, nullptr, false);
-    if (is_event(event)) use(event, line);
+    if (is_event(event))
+      use(event, line);
+    else
+      ++passed_over;
   }
+  return passed_over;
 }
 
 }  // namespace chexnet

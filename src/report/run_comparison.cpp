@@ -146,12 +146,12 @@ RunGroups compare_runs(const std::vector<RunSummary>& runs) {
       finished.push_back(&run);
   }
   if (!others.empty())
-    compared.left_out.push_back("not counted, because not finished: " +
-                                listed(others));
+    compared.remarks.push_back("not counted, because not finished: " +
+                               listed(others));
   if (!without_scores.empty())
-    compared.left_out.push_back(
-        "not counted, because metrics.jsonl is empty or not there: " +
-        listed(without_scores));
+    compared.remarks.push_back("not counted, because " +
+                               std::string(kNoEvents) + ": " +
+                               listed(without_scores));
   std::map<std::string, std::set<std::string>> values;
   for (const auto* run : finished)
     for (const auto& [key, value] : setting_of(*run)) values[key].insert(value);
@@ -177,10 +177,10 @@ RunGroups compare_runs(const std::vector<RunSummary>& runs) {
     if (same == group->runs.end())
       group->runs.push_back(run);
     else
-      compared.left_out.push_back(run->name +
-                                  " is not counted: it has the setting and "
-                                  "the seed of " +
-                                  (*same)->name);
+      compared.remarks.push_back(run->name +
+                                 " is not counted: it has the setting and "
+                                 "the seed of " +
+                                 (*same)->name);
   }
   std::set<std::string> validations;
   for (auto& group : compared.groups) {
@@ -189,6 +189,9 @@ RunGroups compare_runs(const std::vector<RunSummary>& runs) {
       if (run->val_auroc.value) validations.insert(run->validation_sha256);
   }
   compared.same_validation = validations.size() < 2;
+  for (const auto* run : finished)
+    if (run->val_is_collapsed)
+      compared.remarks.push_back(run->name + " has collapsed: " + kCollapsed);
   return compared;
 }
 
@@ -198,7 +201,7 @@ std::string comparison_text(const std::vector<RunSummary>& runs) {
        "validation AUROC", "findings"}};
   bool rough = false;
   for (const auto& run : runs) {
-    if (run.state == "waiting") {
+    if (!run.has_events) {  // it waits, or nothing is known
       lines.push_back({run.name, run.state, "-", "-", "-", "-", "-", "-"});
       continue;
     }
@@ -226,7 +229,11 @@ std::string comparison_text(const std::vector<RunSummary>& runs) {
     if (!groups.empty())
       text += "\n" + ranking_table(groups, compared.same_validation) +
               chosen_text(compared, runs);
-    for (const auto& sentence : compared.left_out) text += sentence + "\n";
+    for (const auto& sentence : compared.remarks) text += sentence + "\n";
+    for (const auto& run : runs)
+      if (run.state == "finished" && !run.has_results)
+        text += run.name +
+                " has no results.json: `report --compare` leaves it out\n";
   }
   if (rough)
     text +=

@@ -13,6 +13,15 @@ namespace {
 
 using nlohmann::json;
 
+// Ties alone give exactly 0.5 to each finding, as the weights of a rate that
+// was too high do.
+bool is_collapsed(const json& auroc_of_finding) {
+  if (!auroc_of_finding.is_object() || auroc_of_finding.empty()) return false;
+  return std::ranges::all_of(auroc_of_finding, [](const json& auroc) {
+    return auroc.is_null() || auroc == 0.5;
+  });
+}
+
 void read_ranks(RunSummary& run, const json& own) {
   std::vector<std::pair<double, int>> times;
   for (const auto& [name, ms] : own.items()) {
@@ -103,7 +112,11 @@ void add_event(RunSummary& run, const json& event) {
     const std::string scored_on = text("validation_sha256");
     if (std::exchange(run.validation_sha256, scored_on) != scored_on)
       run.best_step = -1;  // a resume has begun anew
-    if (best || run.best_step < 0) run.val_auroc = mean_auroc();
+    if (best || run.best_step < 0) {
+      run.val_auroc = mean_auroc();
+      run.val_is_collapsed = run.val_auroc.value == 0.5 &&
+                             is_collapsed(event.value("auroc", json()));
+    }
     if (best) run.best_step = event.value("step", run.best_step);
   } else if (kind == "system" || kind == "ranks") {
     read_ranks(run, event.value("own_ms_per_step", json::object()));

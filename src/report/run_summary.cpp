@@ -39,7 +39,7 @@ bool is_there(const fs::path& path) {
   const bool there = fs::exists(path, error);
   if (error)
     throw CheckpointError(
-        "[status] {}: {}. Hint: ask the owner of the run for permission to "
+        "[run] {}: {}. Hint: ask the owner of the run for permission to "
         "read its folder",
         path.string(), error.message());
   return there;
@@ -87,23 +87,39 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
       log_warning("[run] " + entry.path().string() +
                   ": has no config.yaml; this run is left out. Hint: copy it "
                   "again from where the run was made");
+    else if (has_runs_below(entry.path()))
+      log_warning("[run] " + entry.path().string() +
+                  ": holds runs, which are left out. Hint: name this folder, "
+                  "too");
     if (hidden)
-      log_warning("[status] " + entry.path().string() + ": " +
-                  hidden.message());
+      log_warning("[run] " + entry.path().string() + ": " + hidden.message());
   }
   if (error == std::errc::permission_denied) is_there(folder / ".");
   std::ranges::sort(runs);
   if (runs.empty() && run_is_locked(folder).value_or(false))
     throw CheckpointError(
-        "[status] {}: a run is starting here, and still looks for its data. "
+        "[run] {}: a run is starting here, and still looks for its data. "
         "Hint: ask again in a while",
         folder.string());
   if (runs.empty())
     throw CheckpointError(
-        "[status] {}: neither a run nor a folder of runs. Hint: runs are in "
+        "[run] {}: neither a run nor a folder of runs. Hint: runs are in "
         "runs/NAME",
         folder.string());
   return runs;
+}
+
+bool has_runs_below(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error);
+       !error && it != fs::directory_iterator(); it.increment(error)) {
+    std::error_code hidden;
+    if (!it->is_directory(hidden)) continue;  // of a set there are many
+    if (fs::exists(it->path() / "config.yaml", hidden) ||
+        is_waiting_run(it->path()))
+      return true;
+  }
+  return false;
 }
 
 bool is_new_run(const fs::path& folder, std::set<fs::path>& seen) {
@@ -132,9 +148,11 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("to go", readable_s(*run.seconds_to_go));
   if (run.state == "running" && run.job_seconds_left)
     rows.emplace_back("left of the job", readable_s(*run.job_seconds_left));
-  rows.emplace_back("images/s", fixed(run.images_per_s, 1) + " on " +
-                                    counted(run.ranks, "rank"));
-  rows.emplace_back("waiting for data", percent(run.data_wait_fraction));
+  if (run.has_events) {
+    rows.emplace_back("images/s", fixed(run.images_per_s, 1) + " on " +
+                                      counted(run.ranks, "rank"));
+    rows.emplace_back("waiting for data", percent(run.data_wait_fraction));
+  }
   if (run.slowest_rank)
     rows.emplace_back("slowest rank", std::to_string(*run.slowest_rank) + " (" +
                                           fixed(run.slowest_ratio, 2) +
@@ -148,6 +166,7 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("final AUROC, val", mean_auroc_text(val->second) + at);
   else if (run.val_auroc.value)
     rows.emplace_back("validation AUROC", mean_auroc_text(run.val_auroc) + at);
+  if (run.val_is_collapsed) rows.emplace_back("collapsed", kCollapsed);
   for (const auto& [split, mean] : run.final_auroc)
     if (split != "val")
       rows.emplace_back("final AUROC, " + split, mean_auroc_text(mean));
@@ -159,11 +178,18 @@ std::string summary_text(const RunSummary& run) {
   if (run.written_s)
     rows.emplace_back("last written",
                       readable_s(age_s(*run.written_s)) + " ago");
-  rows.emplace_back(
-      "started on",
-      run.host + (run.job.empty() ? "" : ", job " + run.job) +
-          (run.restarts > 0 ? ", resumed " + counted(run.restarts, "time")
-                            : ""));
+  if (run.has_events)
+    rows.emplace_back(
+        "started on",
+        run.host + (run.job.empty() ? "" : ", job " + run.job) +
+            (run.restarts > 0 ? ", resumed " + counted(run.restarts, "time")
+                              : ""));
+  else
+    rows.emplace_back("unknown",
+                      std::string("step, speed and scores: ") + kNoEvents);
+  if (run.damaged_lines > 0)
+    rows.emplace_back("left out", counted(run.damaged_lines, "damaged line") +
+                                      " of metrics.jsonl");
   for (const auto& text : run.stragglers) rows.emplace_back("straggler", text);
   if (!run.error.empty())
     rows.emplace_back(
@@ -173,6 +199,10 @@ std::string summary_text(const RunSummary& run) {
         "died",
         "no process holds its lock and it left no message: was it killed? "
         "--resume auto continues from the checkpoint");
+  if (run.state != "finished" && run.has_results)
+    rows.emplace_back("results.json",
+                      "is there, so the run ended once: a later start went on, "
+                      "or metrics.jsonl lost its end");
   if (!run.last_words.empty()) rows.emplace_back("post-mortem", run.last_words);
   return aligned(rows);
 }

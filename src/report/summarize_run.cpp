@@ -72,11 +72,11 @@ void read_config(RunSummary& run, const fs::path& path) {
 void read_events(RunSummary& run, const fs::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 && errno == ENOENT) return;
-  for_each_event(read_text(path),
-                 [&](const nlohmann::json& event, const std::string&) {
-                   add_event(run, event);
-                   run.has_events = true;
-                 });
+  run.damaged_lines = for_each_event(
+      read_text(path), [&](const nlohmann::json& event, const std::string&) {
+        add_event(run, event);
+        run.has_events = true;
+      });
   run.written_s = static_cast<double>(info.st_mtim.tv_sec);
 }
 
@@ -102,7 +102,8 @@ RunSummary summarize_run(const fs::path& folder) {
   read_config(run, folder / "config.yaml");
   read_events(run, folder / "metrics.jsonl");
   std::error_code error;
-  if (run.state == "not started" && fs::exists(folder / "results.json", error))
+  run.has_results = fs::exists(folder / "results.json", error);
+  if (run.state == "not started" && run.has_results)
     run.state = "finished";  // and its metrics.jsonl was taken away
   find_checkpoint(run);
   look_at_processes(run, folder);

@@ -15,7 +15,9 @@ Verdicts verdicts_of(const Json& evaluation) {
     auto range = interval(figures, "auroc_interval");
     // All of the one kind before all of the other: no resample differs.
     const bool flawless = !range && value == 1.0;
-    if (!range && value == 0.0) range = Interval{0, 0};
+    // The same of 0, and of 0.5 where all have one score.
+    for (const double same : {0.0, 0.5})
+      if (!range && value == same) range = Interval{same, same};
     const bool few =
         is_true(figures, "few_positives") || is_true(figures, "few_patients");
     const bool small =

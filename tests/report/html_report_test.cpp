@@ -445,9 +445,28 @@ TEST_CASE("a run whose metrics.jsonl is empty counts in no table") {
   sweep.folder.write("0.001-2/metrics.jsonl", "");
   const auto [html, sentences] = comparison_page(sweep.runs);
   CHECK(sentences.front() ==
-        "not counted, because metrics.jsonl is empty or not there: 0.001-2");
+        "not counted, because metrics.jsonl is empty, damaged or not there: "
+        "0.001-2");
   CHECK(has(html, "(n = 2)"));
   CHECK_FALSE(has(html, "(n = 3)"));
+  sweep.folder.write("0.001-1/metrics.jsonl", "\n{}{}\n");
+  CHECK(has(error_of<ConfigError>([&] { comparison_page(sweep.runs); }),
+            "of 3 runs only 1 can be compared; not counted, because"));
+}
+
+TEST_CASE("a setting with a short name is told which it is") {
+  Sweep sweep;
+  for (const std::string name : {"a", "b"}) {
+    sweep.add("0.00" + std::to_string(1 + sweep.runs.size()), 1, 1.0);
+    const std::string config = sweep.runs.back().filename() / "config.yaml";
+    sweep.folder.write(config,
+                       "data: {images: [/" + name + "/x]}\nrun: {seed: 1}\n");
+  }
+  const auto [html, sentences] = comparison_page(sweep.runs);
+  REQUIRE(sentences.size() == 3);
+  CHECK(sentences[0] == "setting 1 is data.images=[x] (0.001-1)");
+  CHECK(sentences[1] == "setting 2 is data.images=[x] (0.002-1)");
+  CHECK(has(html, sentences[1]));
 }
 
 TEST_CASE("seeds of one setting are not compared") {

@@ -48,6 +48,11 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("whole lines that are no events are counted") {
+  const auto nothing = [](const nlohmann::json&, const std::string&) {};
+  CHECK(for_each_event("{\"step\":1}\n\n17\n{\"st", nothing) == 2);
+}
+
 TEST_CASE("a line without its end was torn by a crash") {
   CHECK(events_of("{\"step\":1}").empty());
   CHECK(events_of("{\"step\":1}\n{\"step\":2}").size() == 1);

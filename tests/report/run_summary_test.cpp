@@ -92,6 +92,52 @@ TEST_CASE("lines of other types than a run writes are skipped") {
   CHECK(summary.stragglers.empty());
 }
 
+TEST_CASE("what metrics.jsonl does not tell is said, not shown as zeros") {
+  const ScratchFolder folder;
+  const auto run = make_run(folder, "r", {}, "17\n{\"event\":\"tr\n");
+  CHECK(summary_text(summarize_run(run))
+            .find("2 damaged lines of metrics.jsonl") != std::string::npos);
+  for (const char* text : {"", "damaged\n"}) {
+    folder.write("r/metrics.jsonl", text);
+    const std::string shown = summary_text(summarize_run(run));
+    CHECK(shown.find("step, speed and scores: metrics.jsonl is empty") !=
+          std::string::npos);
+    CHECK(shown.find("images/s") == std::string::npos);
+    CHECK(comparison_text({summarize_run(run)}).find("0.0") ==
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a run whose metrics.jsonl lost its end says that it has results") {
+  const ScratchFolder folder;
+  const auto run = make_run(folder, "r", {}, "");
+  folder.write("r/results.json", "{}");
+  const std::string text = summary_text(summarize_run(run));
+  CHECK(text.find("so the run ended once: a later start went on, or "
+                  "metrics.jsonl lost its end") != std::string::npos);
+  make_run(folder, "r", {}, test_line(0.7));
+  CHECK(summary_text(summarize_run(run)).find("ended once") ==
+        std::string::npos);
+}
+
+TEST_CASE("a network that gives all images one score is marked") {
+  const ScratchFolder folder;
+  const auto val = [](const std::string& aurocs) {
+    return "{\"event\":\"val\",\"step\":3,\"best\":\"yes\",\"mean_auroc\":"
+           "0.5,\"auroc\":{" +
+           aurocs + "}}\n" + test_line(0.5);
+  };
+  const auto collapsed = summarize_run(make_run(
+      folder, "flat", {}, val("\"Mass\":0.5,\"Edema\":null,\"Hernia\":0.5")));
+  const auto other = summarize_run(
+      make_run(folder, "other", {}, val("\"Mass\":0.4,\"Edema\":0.6")));
+  CHECK(summary_text(collapsed).find("exactly 0.5") != std::string::npos);
+  CHECK(summary_text(other).find("exactly 0.5") == std::string::npos);
+  const std::string text = comparison_text({collapsed, other});
+  CHECK(text.find("flat has collapsed: each finding's") != std::string::npos);
+  CHECK(text.find("other has collapsed") == std::string::npos);
+}
+
 TEST_CASE("what a terminal would obey is shown as text") {
   const ScratchFolder folder;
   const auto run =
@@ -160,10 +206,10 @@ TEST_CASE("settings are compared by the checkpoint that each seed chose") {
                      (seed < 3 ? test_line(0.6 + 0.1 * seed) : ""))));
   }
   runs[2].state = "died";
-  const auto [groups, left_out, same_validation] = compare_runs(runs);
+  const auto [groups, remarks, same_validation] = compare_runs(runs);
   REQUIRE(groups.size() == 1);
   CHECK((groups[0].test.count == 2 && groups[0].val.count == 2));
-  CHECK(left_out == Strings{"not counted, because not finished: r3 (died)"});
+  CHECK(remarks == Strings{"not counted, because not finished: r3 (died)"});
   CHECK(groups[0].test.mean == Approx(0.75));
   CHECK(groups[0].test.sd == Approx(std::sqrt(0.005)));
   CHECK(groups[0].val.mean == Approx(0.70));
@@ -209,10 +255,10 @@ TEST_CASE("a copy of a run is no further seed") {
     runs.push_back(summarize_run(make_run(
         folder, name, config, val_line(3, 0.7, true) + test_line(0.8))));
   }
-  const auto [groups, left_out, same_validation] = compare_runs(runs);
+  const auto [groups, remarks, same_validation] = compare_runs(runs);
   REQUIRE(groups.size() == 1);  // no result depends on what differs
   CHECK(groups[0].runs == std::vector<const RunSummary*>{&runs[0], &runs[2]});
-  CHECK(left_out ==
+  CHECK(remarks ==
         Strings{"copy is not counted: it has the setting and the seed of r1"});
   CHECK(comparison_text(runs).find("copy is not counted") != std::string::npos);
   std::set<std::filesystem::path> seen;
@@ -446,8 +492,11 @@ TEST_CASE("a finished run whose metrics.jsonl is empty is not counted") {
   folder.write("c/results.json", "{}");
   runs.push_back(summarize_run(folder / "c"));
   const std::string text = comparison_text(runs);
-  CHECK(text.find("not counted, because metrics.jsonl is empty or not there: "
-                  "c\n") != std::string::npos);
+  CHECK(text.find("not counted, because metrics.jsonl is empty, damaged or not "
+                  "there: c\n") != std::string::npos);
+  CHECK(text.find("a has no results.json: `report --compare` leaves it out") !=
+        std::string::npos);
+  CHECK(text.find("c has no results.json") == std::string::npos);
   CHECK(text.find("(n = 2)") != std::string::npos);
   CHECK(text.find("(n = 3)") == std::string::npos);
   // Nothing is left to count.
@@ -491,10 +540,12 @@ TEST_CASE("runs are found directly below a folder, in order of name") {
   close_log();
   CHECK(read_text(log).find("lost: has no config.yaml; this run is left out") !=
         std::string::npos);
+  CHECK(read_text(log).find("deep: holds runs, which are left out") !=
+        std::string::npos);
   CHECK(runs == std::vector<std::filesystem::path>{folder / "a", folder / "b"});
   CHECK(find_runs(folder / "a") ==
         std::vector<std::filesystem::path>{folder / "a"});
-  CHECK(error_of<CheckpointError>([&] {
-          find_runs(folder / "note");
-        }).find("neither a run nor a folder of runs") != std::string::npos);
+  CHECK(error_of<CheckpointError>([&] { find_runs(folder / "note"); })
+            .starts_with("[run] " + (folder / "note").string() +
+                         ": neither a run nor a folder of runs"));
 }

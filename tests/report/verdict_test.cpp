@@ -70,6 +70,8 @@ TEST_CASE("without an interval the verdict says why there is none") {
         "Without an error in these images ");
   CHECK(verdict_of(figures_of(0.0, none)) ==
         "Worse than a coin on these images ");
+  CHECK(verdict_of(figures_of(0.5, none)) ==
+        "Not shown to be better than a coin");
   CHECK(verdict_of(figures_of(none, none)) == "Too few to judge");
   for (const char* few : {"few_positives", "few_patients"}) {
     Json figures = figures_of(1.0, none);

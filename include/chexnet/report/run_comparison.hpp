@@ -37,8 +37,8 @@ struct RunGroup {
 };
 struct RunGroups {
   std::vector<RunGroup> groups;
-  // Sentences: which runs are not counted, and why.
-  std::vector<std::string> left_out;
+  // Sentences: which runs are not counted, and why; which have collapsed.
+  std::vector<std::string> remarks;
   // All were validated on the same images, labels, findings and crops: only
   // then does validation rank them.
   bool same_validation = true;

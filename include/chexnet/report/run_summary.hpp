@@ -28,8 +28,10 @@ struct RunSummary {
   // "silent", "not started", "waiting" (for a batch system to begin it: only
   // folder, name and job are known)
   std::string state;
-  bool has_events = false;  // in metrics.jsonl: else no score is known here
-  int64_t batch = 0;        // of all ranks; 0: not settled yet
+  bool has_events = false;    // in metrics.jsonl: else no score is known here
+  int64_t damaged_lines = 0;  // of it
+  bool has_results = false;   // results.json, which a run writes at its end
+  int64_t batch = 0;          // of all ranks; 0: not settled yet
   int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
   double images_per_s = 0;        // over the last train line
   double data_wait_fraction = 0;  // of it
@@ -38,6 +40,7 @@ struct RunSummary {
   int64_t best_step = -1;  // of the checkpoint it chose
   // Mean AUROC there; without a best one, of the last evaluation.
   MeanFigure val_auroc;
+  bool val_is_collapsed = false;  // each finding's is exactly 0.5
   std::string validation_sha256;  // of all that decides what it is of
   // By split, of the final evaluation.
   std::map<std::string, MeanFigure> final_auroc;
@@ -62,15 +65,23 @@ RunSummary summarize_run(const std::filesystem::path& folder);
 // Looks for run.checkpoint in run.folder again.
 void find_checkpoint(RunSummary& run);
 // The runs at or directly below `folder`, in order of name, also those that
-// wait to begin. Warns of folders that may not be looked into, and of runs
-// without a config.yaml. CheckpointError where there is no run.
+// wait to begin. Warns of folders that may not be looked into or hold runs
+// themselves, and of runs without a config.yaml. CheckpointError where there is
+// no run.
 std::vector<std::filesystem::path> find_runs(
     const std::filesystem::path& folder);
+// Whether there is one directly below `folder`.
+bool has_runs_below(const std::filesystem::path& folder);
 // Adds the folder to `seen`; false, with a warning, where it is there already,
 // by another name too.
 bool is_new_run(const std::filesystem::path& folder,
                 std::set<std::filesystem::path>& seen);
 
+inline constexpr const char* kNoEvents =
+    "metrics.jsonl is empty, damaged or not there";
+inline constexpr const char* kCollapsed =
+    "each finding's validation AUROC is exactly 0.5, as of a network that "
+    "gives all images one score";
 std::string summary_text(const RunSummary& run);
 std::string summary_json(const RunSummary& run);
 

@@ -6,6 +6,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <filesystem>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/log.hpp"
@@ -14,6 +15,8 @@
 
 namespace chexnet {
 namespace {
+
+namespace fs = std::filesystem;
 
 // With fewer, a network's error grows (Wu and He, Group Normalization, 2018).
 constexpr int64_t kFewForBatchNorm = 8;
@@ -77,6 +80,12 @@ std::string recipe_text(Config config) {
   config.run.dir.clear();
   config.run.name.clear();
   if (!data.val_list.empty()) data.val_fraction = DataConfig().val_fraction;
+  if (data.train_crop != TrainCrop::kResized)
+    data.crop_area_min = DataConfig().crop_area_min;
+  if (data.eval_resize == 0) data.eval_resize = data.resize;
+  // "./x" and "x/" are "x".
+  for (auto& path : data.images)
+    path = (fs::path(path) / "").lexically_normal().string();
   if (train.batch) {
     TrainConfig scaled = train;
     scaled.schedule = ScheduleKind::kConstant;

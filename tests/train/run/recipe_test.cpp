@@ -89,6 +89,18 @@ TEST_CASE("settings that ask for the same run are told") {
   Config alone = config;
   alone.launch.ranks = buckets.launch.ranks = 1;
   CHECK(recipe_text(buckets) == recipe_text(alone));
+  Config cropped = config;
+  cropped.data.crop_area_min = 0.5;
+  cropped.data.eval_resize = cropped.data.resize;
+  cropped.data.images = {"./x", "y/"};
+  config.data.images = {"x", "y"};
+  CHECK(recipe_text(cropped) == recipe_text(config));
+  config.data.images.clear();
+  cropped = config;
+  cropped.data.train_crop = TrainCrop::kResized;
+  Config smaller = cropped;
+  smaller.data.crop_area_min = 0.5;
+  CHECK(recipe_text(smaller) != recipe_text(cropped));
   Config listed = config;
   listed.data.val_list = "val.txt";
   Config other = listed;

@@ -24,7 +24,8 @@ void warn_of_recipe(const Config& config, const RunDecisions& decisions,
 
 // Equal where two configs ask for the same run: the config's text without names
 // and places, with the learning rate that is reached, the precision of a CPU,
-// and without what train's optimizer and schedule, or one rank, do not read.
+// and without what the crop, the optimizer and schedule, or one rank, do not
+// read.
 std::string recipe_text(Config config);
 
 // Over how many images a BatchNorm normalizes with the ranks and micro-batches

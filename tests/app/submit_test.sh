@@ -33,6 +33,8 @@ refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32"
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run
 refused 2 "2 ranks would not use all of 4 GPUs on each host. Hint: " submit "$small" --set launch.device=auto --gpus-per-node 4 --ranks-per-node 2 --dry-run
 refused 2 "lr_scaling=none and $scratch/s/lr_scaling=linear would be the same run" submit "$small" --set train.batch=16 --out "$scratch/s" --sweep train.lr_scaling=none,linear --dry-run
+refused 2 "two names: train.momentum changes nothing beside the other settings. Hint" submit "$small" --set train.optimizer=adam --sweep train.momentum=0.8,0.9 --dry-run
+refused 2 "train.lr has one value in both" submit "$small" --sweep train.lr=1e-3,0.001 --dry-run
 refused 2 "lr=0.001_seed=1 would be the same run" submit "$small" --out "$scratch/s" --sweep train.lr=1e-3,0.001 --seeds 2 --scheduler local --dry-run
 "$forked" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh" 2>"$scratch/log"
 check "GPUs for a config of CPUs get a warning" grep -qF '[submit] the job has 4 GPUs on each host, and launch.device is cpu' "$scratch/log"
@@ -128,7 +130,13 @@ for option in --account --partition --time --name --out --site --container; do
   refused 2 "$option: is empty" submit "$small" $option '' --dry-run
 done
 mkdir -p "$scratch/of a run"; cp "$small" "$scratch/of a run/config.yaml"
-refused 2 "of a run: holds a run, and would get those of the sweep. Hint: --out FOLDER" submit "$small" --out "$scratch/of a run" --scheduler local --seeds 2 --dry-run
+refused 4 "of a run: holds a run, and would get those of the sweep. Hint: --out FOLDER" submit "$small" --out "$scratch/of a run" --scheduler local --seeds 2 --dry-run
+mkdir "$scratch/data set"; touch "$scratch/data set/Data_Entry.csv"
+refused 4 "data set: is not empty and holds no run; in it lies Data_Entry.csv" submit "$small" --out "$scratch/data set" --scheduler local --seeds 2 --dry-run
+refused 2 "/nowhere/hosts: cannot be read" submit "$small" --scheduler local --sweep launch.hostfile=/nowhere/hosts --dry-run
+refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --scheduler local --set launch.ranks=2 --sweep train.accumulate=1,8 --dry-run
+"$forked" submit "$small" --scheduler local --sweep model.weights=none,/nowhere/w.safetensors --dry-run >/dev/null 2>"$scratch/err.txt"
+check "weights of a point that are absent are said" grep -qF 'model.weights: /nowhere/w.safetensors is not there on this host' "$scratch/err.txt"
 for more in "--nodes 2" "--account chest" "--setup x" "--container x.sif"; do
   # shellcheck disable=SC2086 # an option and its value
   refused 2 "excludes" submit "$small" --scheduler local --seeds 2 $more --dry-run
@@ -141,6 +149,8 @@ check "and runs none of them" [ ! -e "$scratch/sweep" ]
 "$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 check "a local sweep trains its two runs and compares them" grep -Eq '^train.lr_scaling=linear +1 +0\.[0-9]+ \(n = 1\)' "$scratch/sweep.txt"
 check "the same command again trains nothing twice" bash -c "'$program' submit ${sweep[*]} >/dev/null 2>&1 && [ \$(grep -c '\"event\":\"train\"' '$scratch/sweep/lr_scaling=none/metrics.jsonl') = 3 ]"
+"$forked" submit "${sweep[@]}" --sweep train.lr=1e-4 --dry-run >"$scratch/more.txt" 2>"$scratch/log"
+check "a folder of runs takes more of them" [ "$(wc -l <"$scratch/more.txt")" = 2 ]
 rm -r "$scratch/sweep/lr_scaling=linear"; touch "$scratch/sweep/lr_scaling=linear"
 "$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log"; code=$?
 check "a run that fails gives the sweep its exit code" bash -c "[ $code = 4 ] && grep -q '1 of 2 runs failed' '$scratch/log'"

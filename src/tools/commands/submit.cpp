@@ -58,12 +58,9 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
   request.run_folder =
       options.out.empty() ? run_folder_of(config).string() : options.out;
   if (options.sweep.empty() && options.seeds == 0) return request;
-  if (std::filesystem::exists(request.run_folder + "/config.yaml"))
-    throw ConfigError("[submit] " + request.run_folder +
-                      ": holds a run, and would get those of the sweep. Hint: "
-                      "--out FOLDER, one of the sweep's own");
   request.points =
       sweep_points(options.sweep, options.seeds, request.run_folder);
+  check_may_hold_sweep(request.run_folder, request.points);
   return request;
 }
 
@@ -126,14 +123,18 @@ int run(const SubmitOptions& options, Invocation& invocation) {
     configs.push_back(config_of({request.run_folder, {}}, options, variables));
   for (const auto& of_run : configs) check_may_hold_run(run_folder_of(of_run));
   refuse_equal_points(request.points, configs);
-  if (local) return options.dry_run ? print_sweep(request) : run_sweep(request);
+  if (local) {
+    check_local_points(configs);
+    warn_of_absent_paths(configs, {});
+    return options.dry_run ? print_sweep(request) : run_sweep(request);
+  }
 
   settle_job(configs, request);
   request.variables = set_variables(variables);
   if (!request.container.empty()) show_paths(options, configs, request);
   const std::string script = job_script(request);
   warn_of_job(configs, request);
-  warn_of_absent_paths(config, options.mounts);
+  warn_of_absent_paths(configs, options.mounts);
   if (options.dry_run)
     std::cout << script << std::flush;
   else

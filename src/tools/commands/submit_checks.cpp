@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/core/text_parts.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/data/patient_ids.hpp"
 #include "chexnet/launch/child_process.hpp"
+#include "chexnet/launch/hosts.hpp"
+#include "chexnet/report/run_files.hpp"
+#include "chexnet/report/run_summary.hpp"
 #include "chexnet/train/run/recipe.hpp"
 #include "chexnet/train/run/run_decisions.hpp"
 
@@ -50,35 +56,76 @@ void require_pseudonym_key(const JobRequest& request, const Config& config) {
       request.container);
 }
 
-// A login node may not see what the job's hosts do.
+// "train.momentum changes nothing beside the other settings".
+std::string why_equal(const SweepPoint& a, const Config& of_a,
+                      const SweepPoint& b, const Config& of_b) {
+  std::vector<std::string> reasons;
+  for (size_t i = 0; i < a.assignments.size(); ++i) {
+    const std::string& assignment = a.assignments[i];
+    if (assignment == b.assignments[i]) continue;
+    const std::string key = assignment.substr(0, assignment.find('='));
+    const ConfigOption& option = *find_option(key);
+    const bool is_one = option_text(option, of_a) == option_text(option, of_b);
+    reasons.push_back(key + (is_one ? " has one value in both"
+                                    : " changes nothing beside the other "
+                                      "settings"));
+  }
+  return listed(reasons);
+}
+
+// A login node may not see what the hosts of the run do.
 void warn_if_absent(const std::string& named_by, const std::string& path,
                     const std::string& effect) {
   std::error_code error;
   if (!is_s3(path) && !std::filesystem::exists(path, error))
     log_warning("[submit] " + named_by + ": " + path +
-                " is not there on this host. Hint: if the job's hosts do not "
-                "have it either, " +
+                " is not there on this host. Hint: if the hosts of the run do "
+                "not have it either, " +
                 effect);
 }
 
 }  // namespace
 
+void check_may_hold_sweep(const std::filesystem::path& folder,
+                          const std::vector<SweepPoint>& points) {
+  std::error_code error;
+  if (std::filesystem::exists(folder / "config.yaml", error))
+    throw CheckpointError(
+        "[submit] {}: holds a run, and would get those of the sweep. Hint: "
+        "--out FOLDER, one of the sweep's own",
+        folder.string());
+  // Also of runs that ended before they had a config.yaml.
+  const bool went_before = std::ranges::any_of(points, [&](const auto& point) {
+    return std::filesystem::exists(point.run_folder, error);
+  });
+  if (!went_before && !has_runs_below(folder)) check_may_hold_run(folder);
+}
+
+void check_local_points(const std::vector<Config>& configs) {
+  for (const auto& config : configs) {
+    const LaunchConfig& launch = config.launch;
+    if (!launch.hostfile.empty()) read_hostfile(launch.hostfile);
+    if (config.train.batch && launch.ranks > 0)
+      check_batch(config.train, *config.train.batch,
+                  static_cast<int>(launch.ranks));
+  }
+}
+
 // A run that repeats another would cost as much and be compared as if the two
 // differed.
 void refuse_equal_points(const std::vector<SweepPoint>& points,
                          const std::vector<Config>& configs) {
-  std::map<std::string, std::string> folder_of;  // by the run's recipe
+  std::map<std::string, size_t> point_of;  // by the run's recipe
   for (size_t i = 0; i < points.size(); ++i) {
-    const auto [other, is_new] =
-        folder_of.insert({recipe_text(configs[i]), points[i].run_folder});
-    if (!is_new)
-      throw ConfigError(
-          "[submit] --sweep: {} and {} would be the same run under two names. "
-          "Hint: leave one out, of a grid by two sweeps in place of one. "
-          "train.lr_scaling changes a run whose "
-          "train.batch is not train.lr_base_batch, train.momentum one of sgd, "
-          "and launch.bucket_mb one of several ranks",
-          other->second, points[i].run_folder);
+    const auto [other, is_new] = point_of.insert({recipe_text(configs[i]), i});
+    if (is_new) continue;
+    const size_t j = other->second;
+    throw ConfigError(
+        "[submit] --sweep: {} and {} would be the same run under two names: "
+        "{}. Hint: leave one out, of a grid by two sweeps in place of one; "
+        "`chexnet-train config KEY` says what a key is for",
+        points[j].run_folder, points[i].run_folder,
+        why_equal(points[j], configs[j], points[i], configs[i]));
   }
 }
 
@@ -108,9 +155,17 @@ void warn_of_job(const std::vector<Config>& configs,
         "of the site file)");
 }
 
-void warn_of_absent_paths(const Config& config, const Strings& mounts) {
-  for (const auto& path : config.data.manifest.path)
-    warn_if_absent("data.manifest.path", path, "it ends with exit code 8");
+void warn_of_absent_paths(const std::vector<Config>& configs,
+                          const Strings& mounts) {
+  std::set<std::string> tables, weights = {"none"};
+  for (const auto& config : configs) {
+    for (const auto& path : config.data.manifest.path)
+      if (tables.insert(path).second)
+        warn_if_absent("data.manifest.path", path, "it ends with exit code 8");
+    if (weights.insert(config.model.weights).second)
+      warn_if_absent("model.weights", config.model.weights,
+                     "it ends with exit code 4");
+  }
   for (const auto& mount : mounts)
     warn_if_absent("--mount", parsed_mount(mount).source,
                    "its container does not start");

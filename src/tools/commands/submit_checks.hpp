@@ -1,12 +1,22 @@
 // What a run or its job would refuse, found before the job waits in a queue.
 #pragma once
 
+#include <filesystem>
 #include <vector>
 
 #include "chexnet/config/config.hpp"
 #include "chexnet/tools/jobs/job_script.hpp"
 
 namespace chexnet {
+
+// CheckpointError where `folder`, which would get the runs of `points`, holds a
+// run itself, or other things and no run below it.
+void check_may_hold_sweep(const std::filesystem::path& folder,
+                          const std::vector<SweepPoint>& points);
+
+// What `train --dry-run` of each would refuse: hosts that cannot be read, a
+// batch that the ranks cannot share. ConfigError.
+void check_local_points(const std::vector<Config>& configs);
 
 // `configs` are those of `points`. ConfigError for two that are the same run.
 void refuse_equal_points(const std::vector<SweepPoint>& points,
@@ -18,7 +28,9 @@ void refuse_equal_points(const std::vector<SweepPoint>& points,
 void settle_job(const std::vector<Config>& configs, JobRequest& request);
 
 void warn_of_job(const std::vector<Config>& configs, const JobRequest& request);
-// `mounts`: as --mount has them.
-void warn_of_absent_paths(const Config& config, const Strings& mounts);
+// Tables and weights that this host does not see. `mounts`: as --mount has
+// them.
+void warn_of_absent_paths(const std::vector<Config>& configs,
+                          const Strings& mounts);
 
 }  // namespace chexnet

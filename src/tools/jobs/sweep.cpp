@@ -23,8 +23,15 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
                                      int seeds,
                                      const std::filesystem::path& folder) {
   std::vector<SweepPoint> points = {{"", {}}};
+  std::set<std::string> swept;
   const auto multiply = [&](const std::string& key,
                             const std::vector<std::string>& values) {
+    // The later value would win, under a name with both.
+    if (!swept.insert(key).second)
+      throw ConfigError(
+          "[submit] --sweep: {} is swept twice (--seeds sweeps run.seed). "
+          "Hint: name all its values in one --sweep",
+          key);
     const std::string short_key = key.substr(key.rfind('.') + 1);
     std::vector<SweepPoint> next;
     for (const auto& point : points)

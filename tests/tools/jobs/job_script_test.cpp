@@ -45,6 +45,15 @@ TEST_CASE("a sweep is the product of its lists and seeds") {
             "no '='"));
 }
 
+TEST_CASE("a key is swept once, by --seeds too") {
+  CHECK(has(error_of<ConfigError>([] {
+              sweep_points({"train.lr=1", "train.lr=3,4"}, 0, "r");
+            }),
+            "train.lr is swept twice"));
+  CHECK(has(error_of<ConfigError>([] { sweep_points({"run.seed=5"}, 2, "r"); }),
+            "run.seed is swept twice"));
+}
+
 TEST_CASE("a site file fills a request and is strict") {
   const ScratchFolder folder;
   const auto read = [&](const std::string& text) {

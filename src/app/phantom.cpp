@@ -9,12 +9,15 @@
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/shared_work.hpp"
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
+#include "chexnet/launch/signals.hpp"
 
 namespace chexnet {
 
@@ -48,10 +51,18 @@ void add_phantom(CLI::App& app, Invocation& invocation) {
         options->threads = static_cast<int>(allowed_cpus().size());
       Progress progress(true);
       const double start = now_s();
-      write_phantom_set(*options, [&](int done) {
-        progress.show("phantom: " + std::to_string(done) + "/" +
-                      std::to_string(options->images) + " images");
-      });
+      install_stop_signals();
+      try {
+        write_phantom_set(*options, [&](int done) {
+          if (stop_requested()) throw WorkStopped();
+          progress.show("phantom: " + std::to_string(done) + "/" +
+                        std::to_string(options->images) + " images");
+        });
+      } catch (const WorkStopped&) {
+        progress.clear();
+        log_info("stopped on request; nothing was written");
+        return static_cast<int>(ExitCode::kRequeue);
+      }
       progress.clear();
       const double seconds = now_s() - start;
       log_info("phantom: " + counted(options->images, "synthetic image") +

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A run that still looks for its images stops on request, and status knows that it is one.
+# A run that still looks for its images stops on request, and status knows that it is one. So does the drawing of a set.
 source tests/lib.sh
 # Archives whose reads take half a second.
 gcc -shared -fPIC -o "$scratch/slow_reads.so" tests/support/slow_reads.c -ldl
@@ -19,5 +19,14 @@ for ranks in 1 2; do
   check "$ranks: it stops with 75 (exit $rc)" [ $rc = 75 ]
   check "$ranks: it says so" grep -q 'before the first step: nothing was trained by this start' "$log"
   check "$ranks: no process is left" no_process "$run"
+done
+for signal in TERM INT; do
+  set=$scratch/drawn-$signal
+  "$program" phantom "$set" --images 100000 --size 512 --threads 1 2>"$scratch/log" & job=$!
+  await "a drawing" bash -c "ls '$set/images' | grep -q png"
+  kill -$signal $job
+  rc=0; wait $job || rc=$?
+  check "phantom: $signal ends it with 75 (exit $rc)" [ $rc = 75 ]
+  check "phantom: it says so, and nothing stays" eval 'grep -q "stopped on request; nothing was written" "$scratch/log" && [ ! -e "$set" ]'
 done
 finish

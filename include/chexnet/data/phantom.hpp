@@ -40,7 +40,8 @@ struct PhantomOptions {
 // Writes images/, Data_Entry_2017.csv, train_val_list.txt, test_list.txt,
 // BBox_List_2017.csv and README.txt; the table is written last. `progress`
 // hears the number of images done. CheckpointError when the folder is not empty
-// or not writable; a set that could not be finished is removed.
+// or not writable. What `progress` throws is rethrown. A set that could not be
+// finished is removed.
 void write_phantom_set(const PhantomOptions& options,
                        const std::function<void(int)>& progress);
 

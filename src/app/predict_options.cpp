@@ -5,6 +5,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/data/findings.hpp"
 #include "model_file.hpp"
 #include "scored_data_check.hpp"
 
@@ -34,7 +35,8 @@ void refuse_another_model(const Config& own, const Config& asked) {
 
 bool PredictOptions::reads_stdin() const {
   return std::ranges::any_of(inputs, [](const std::string& place) {
-    return place == "-" || place == "@/dev/stdin" || place == "@/dev/fd/0";
+    return place == "-" || place == "@-" || place == "@/dev/stdin" ||
+           place == "@/dev/fd/0";
   });
 }
 
@@ -72,6 +74,23 @@ std::optional<Decisions> decisions_of(const ModelCard& card,
   return std::nullopt;
 }
 
+namespace {
+
+// "--heatmap-findings Mass Nodule": an input is what follows the first.
+void refuse_findings_as_inputs(const PredictOptions& options,
+                               const Strings& findings) {
+  std::error_code ignored;
+  for (const auto& input : options.inputs)
+    if (!options.heat_maps.findings.empty() && find_finding(findings, input) &&
+        !std::filesystem::exists(input, ignored))
+      throw ConfigError(
+          "[predict] {}: a finding, and no image of that name is there. Hint: "
+          "findings are joined by commas: --heatmap-findings {},{}",
+          input, options.heat_maps.findings.back(), input);
+}
+
+}  // namespace
+
 void check_output_places(const PredictOptions& options,
                          const std::filesystem::path& model,
                          const ModelCard& card) {
@@ -83,6 +102,7 @@ void check_output_places(const PredictOptions& options,
   refuse_to_replace(options.out, inputs);
   prepare_own_output(options.out, kProbabilitiesHead);
   check_heat_map_options(options.heat_maps, card.findings);
+  refuse_findings_as_inputs(options, card.findings);
   check_dicom_results(options.dicom);
   check_folders(options.folders());
   for (const auto& input : options.inputs)

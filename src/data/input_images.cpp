@@ -208,6 +208,14 @@ void refuse_none(const InputImages& input,
         first, more);
 }
 
+void warn_of_absent(const InputImages& input) {
+  if (input.absent > 0)
+    log_warning("[predict] " +
+                counted(static_cast<int64_t>(input.absent), "place") +
+                " of a list not found: each is a row with an error. "
+                "Hint: paths in a list are relative to the working folder");
+}
+
 // What a pipe gives may have no end.
 std::string list_text(const std::string& list, const S3Config& s3) {
   constexpr size_t kMost = size_t{1} << 30;
@@ -232,7 +240,8 @@ std::vector<InputPlace> input_places(const std::vector<std::string>& named,
       places.push_back({text, false});
       continue;
     }
-    const std::string list = text == "-" ? "/dev/stdin" : text.substr(1);
+    const bool is_stdin = text == "-" || text == "@-";
+    const std::string list = is_stdin ? "/dev/stdin" : text.substr(1);
     for (auto& path : list_lines(list_text(list, s3)))
       places.push_back({std::move(path), true});
   }
@@ -245,6 +254,7 @@ InputImages find_input_images(const std::vector<InputPlace>& places,
   for (const auto& place : places) search.add(place);
   InputImages input = search.finish();
   refuse_none(input, places);
+  warn_of_absent(input);
   return input;
 }
 

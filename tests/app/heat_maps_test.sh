@@ -32,6 +32,7 @@ check "one picture for each image" eval '[ $(ls cam/*_Mass.png | wc -l) = 4 ]'
 check "by threshold" predict set --heatmaps above --out p.csv
 check "without thresholds of the model exactly the findings of at least 0.5" python3 "$checks" maps_by_threshold
 refused 4 "is not an empty folder" predict "$run" set --heatmaps maps
+refused 2 "Edema: a finding, and no image of that name is there. Hint: findings are joined by commas: --heatmap-findings Mass,Edema" predict "$run" set --heatmaps spaced --heatmap-findings Mass Edema
 refused 2 "--heatmap-findings requires --heatmaps" predict "$run" set --heatmap-findings Mass
 # Of two that begin at once one has the folder; what was ended leaves its mark.
 "$program" predict "$run" set --heatmaps both --heatmap-findings Mass >one.txt 2>one.log & other=$!

@@ -89,6 +89,9 @@ check "says so" grep -q "no image could be scored" log
 check "and still gives every row" [ "$(wc -l <none.json)" = 3 ]
 rc=0; predict odd/cut.png --ranks 2 --out none.csv || rc=$?
 check "on two ranks too" [ $rc = 3 ]
+{ echo gone.png; cat list.txt; } | predict @- --out gone.csv
+check "@- is the list on stdin; what it names in vain is warned of" grep -q "1 place of a list not found: each is a row with an error. Hint: paths in a list are relative" log
+check "and a row" grep -q '^gone.png,.*No such file' gone.csv
 printf 'gone.png\nlost.png\n' >absent.txt
 refused 8 "nothing that the list names is there" predict "$run" @absent.txt
 mkdir empty && echo text >empty/notes.txt

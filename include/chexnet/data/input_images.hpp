@@ -16,8 +16,8 @@ struct InputPlace {
   bool listed = false;  // by a list: where it is absent, the others are scored
 };
 
-// `named`: paths; "@FILE" is a list, one path per line, and "-" the list on
-// stdin. AbsentError: no such list.
+// `named`: paths; "@FILE" is a list, one path per line, and "-" or "@-" the
+// list on stdin. AbsentError: no such list.
 std::vector<InputPlace> input_places(const std::vector<std::string>& named,
                                      const S3Config& s3 = {});
 

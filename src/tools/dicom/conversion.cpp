@@ -202,12 +202,16 @@ class Conversion {
       return;
     }
     if (file.skip == Skip::kNone) return keep(path, file);
-    const std::string reason = skip_name(file.skip);
-    ++skipped_[reason];
+    const SkipWords words = skip_words(file.skip);
+    ++skipped_[words.name];
+    const bool may_be_taken =
+        file.skip == Skip::kNotXray || file.skip == Skip::kOtherBodyPart;
     const std::string& note = file.picture.note;
-    note_outcome(path, "",
-                 "[dicom] " + path + ": not converted: " + reason +
-                     (note.empty() ? "" : " (" + note + ")"));
+    note_outcome(
+        path, "",
+        "[dicom] " + path + ": not converted: it " + words.text +
+            (note.empty() ? "" : " (" + note + ")") +
+            (may_be_taken ? ". Hint: --any-dicom takes it all the same" : ""));
   }
 
   void write_outcomes(const fs::path& file) const {

@@ -303,26 +303,18 @@ void read_picture(const std::string& path, Radiograph& into) {
 
 }  // namespace
 
-const char* skip_name(Skip skip) {
-  switch (skip) {
-    case Skip::kNone:
-      return "none";
-    case Skip::kLateral:
-      return "lateral";
-    case Skip::kMultiFrame:
-      return "multi_frame";
-    case Skip::kBurnedIn:
-      return "burned_in_annotation";
-    case Skip::kNotGray:
-      return "not_gray";
-    case Skip::kNotDicom:
-      return "not_dicom";
-    case Skip::kNotXray:
-      return "not_xray";
-    case Skip::kOtherBodyPart:
-      return "other_body_part";
-  }
-  return "";
+SkipWords skip_words(Skip skip) {
+  static constexpr std::array<SkipWords, 8> kWords = {{
+      {"none", ""},
+      {"lateral", "is a lateral view"},
+      {"multi_frame", "has several frames"},
+      {"burned_in_annotation", "has text burned into its pixels"},
+      {"not_gray", "is not gray"},
+      {"not_dicom", "is no DICOM file"},
+      {"not_xray", "says that it is no X-ray"},
+      {"other_body_part", "says that it shows no chest"},
+  }};
+  return kWords[static_cast<size_t>(skip)];
 }
 
 Skip read_radiograph(const std::string& path, const RadiographLimits& limits,

@@ -37,7 +37,11 @@ enum class Skip {
   kNotXray,
   kOtherBodyPart
 };
-const char* skip_name(Skip skip);
+// As it is counted, and for a person: "not_gray", "is not gray".
+struct SkipWords {
+  const char *name, *text;
+};
+SkipWords skip_words(Skip skip);
 
 // DataError naming the file: damaged, no pixels, more than `max_pixels`, or
 // lengths that ask for more memory than it can need. Sets a limit of the

@@ -89,7 +89,7 @@ void read(const std::string& path) {
   if (!accepted<DataError>(
           [&] { skip = read_radiograph(path, {1 << 20}, picture); }))
     return;
-  require(*skip_name(skip) != '\0', "what is passed over has a name");
+  require(*skip_words(skip).name != '\0', "what is passed over has a name");
   if (skip != Skip::kNone) return;
   require(picture.width > 0 && picture.height > 0, "a picture has pixels");
   require(picture.pixels.size() == static_cast<size_t>(picture.width) *

@@ -266,11 +266,10 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
       "evaluate",
       "AUROC of a run, a checkpoint, or any table of probabilities");
   auto options = std::make_shared<EvaluateOptions>();
-  auto* model = add_model_option(*command, options->model);
+  add_model_option(*command, options->model);
   auto* predictions = command->add_option(
       "--predictions", options->predictions,
       "CSV with an image column and a probability column per finding");
-  model->excludes(predictions);
   auto* manifest =
       add_repeated_option(*command, "--manifest", options->manifests,
                           "score all rows of this table instead of a split, "
@@ -298,8 +297,13 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
   add_scoring_options(*command, options->scoring);
   command->callback([&invocation, options, command] {
     require_heat_maps(*command, "--boxes");
-    if (options->model.empty() == options->predictions.empty())
+    if (options->model.empty() && options->predictions.empty())
       throw CLI::RequiredError("a run, checkpoint or model, or --predictions,");
+    if (!options->model.empty() && !options->predictions.empty())
+      throw CLI::ValidationError(
+          options->model,
+          "is taken for a run or model, which --predictions excludes. Hint: an "
+          "option takes one word: --by age --by sex");
     invocation.run = [&invocation, options] {
       refuse_unused_targets(*options);
       ObjectFiles objects(options->set);

@@ -193,6 +193,11 @@ Json as_json(const Audit& a, const Manifest& m) {
 // A run instead of a config: which file is what.
 int list_run(const InspectOptions& options) {
   const std::string& folder = options.files.front();
+  if (!options.set.empty())
+    throw ConfigError(
+        "[inspect] --set changes a config, and {} is a folder. Hint: inspect "
+        "{}/config.yaml --set {} looks at the data of a run",
+        folder, folder, options.set.front());
   const auto found = files_of_run(folder);
   if (options.json) {
     Json files = Json::array();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/config/load.hpp"
+#include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/plain_text.hpp"
@@ -42,16 +43,17 @@ PatientIds ids_of_run(const PatientsQuery& query,
 // NIH's tables write one patient as 75 and as 00000075.
 constexpr size_t kMostDigits = 16;
 
-// Ids with the same number and another count of leading zeros; none for an id
-// that is no number.
-std::vector<std::string> other_spellings(const std::string& id) {
+// Ids with the same number and another count of leading zeros, or without the
+// blanks of `text`; none for a text that is no number.
+std::vector<std::string> other_spellings(const std::string& text) {
   std::vector<std::string> ids;
+  const std::string id{trimmed(text)};
   if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos)
     return ids;
   const size_t begin = std::min(id.find_first_not_of('0'), id.size() - 1);
   for (std::string other = id.substr(begin); other.size() <= kMostDigits;
        other.insert(0, "0"))
-    if (other != id) ids.push_back(other);
+    if (other != text) ids.push_back(other);
   return ids;
 }
 
@@ -102,6 +104,8 @@ void print_patients(const PatientsQuery& query) {
     std::string more;
     if (found.empty() && !pseudonym.empty()) more = why_unknown(id, rows);
     const bool other_key = !more.empty();
+    if (found.empty() && patient.find(',') != std::string::npos)
+      more += "; one id with a comma: several are separated by blanks";
     Json same_number = Json::object();
     for (const auto& other : other_spellings(patient)) {
       const auto of_other = known.find(ids.written(other));

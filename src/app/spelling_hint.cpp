@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/near_name.hpp"
 #include "chexnet/core/text_format.hpp"
 
 namespace chexnet {
@@ -84,6 +85,23 @@ constexpr auto kRemoved = std::to_array<RemovedWord>({
     {"generate", kProgram, "config --completion"},
 });
 
+// "chexnet-train bench run"
+std::string full_name(const CLI::App& command) {
+  const CLI::App* above = command.get_parent();
+  return (above == nullptr ? "" : full_name(*above) + " ") + command.get_name();
+}
+
+// "--by age sex": a second value of an option that takes one at a time.
+std::string repeat_hint(const CLI::App& command) {
+  std::string given;
+  for (const auto* option : command.get_options())
+    if (option->count() > 0 && option->nonpositional() &&
+        option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll &&
+        !option->get_allow_extra_args())
+      given += (given.empty() ? "" : " or ") + option->get_name();
+  return given.empty() ? "" : "write " + given + " again for another value; ";
+}
+
 // Empty for what `command` never knew.
 std::string written_for(const std::string& word, const CLI::App& command) {
   const std::string name = " " + command.get_name() + " ";
@@ -105,11 +123,16 @@ std::string spelling_hint(const CLI::App& app) {
   const std::string instead = written_for(word, command);
   if (!instead.empty())
     return formatted("'{}' is gone. Hint: now {}\n", word, instead);
-  const auto known =
+  const std::string help = full_name(command) + " --help shows what there is";
+  auto known =
       word.starts_with('-') ? option_names(command) : command_names(command);
-  if (known.empty()) return "";
-  return formatted("'{}' is not known. Hint: nearest are {}\n", word,
-                   nearest_names(word, known));
+  if (known.empty())
+    return formatted("'{}' is one word too many. Hint: {}{}\n", word,
+                     repeat_hint(command), help);
+  std::erase_if(known, [&](const auto& name) { return !is_near(word, name); });
+  return formatted(
+      "'{}' is not known. Hint: {}\n", word,
+      known.empty() ? help : "nearest are " + nearest_names(word, known));
 }
 
 }  // namespace chexnet

@@ -134,8 +134,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->add_flag("--verbose", options->verbose,
                     "print all tables of the report at the end: operating "
                     "points, calibration and groups of patients, too");
-  command->add_flag("--json", options->json,
-                    "one JSON object on stdout (docs/json.md)");
+  command
+      ->add_flag("--json", options->json,
+                 "one JSON object on stdout (docs/json.md)")
+      ->excludes("--print-config");
   command->footer(
       "Config keys: `chexnet-train config` lists them (docs/config.md).");
   command->callback([&invocation, options] {

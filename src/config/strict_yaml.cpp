@@ -3,6 +3,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <filesystem>
 #include <set>
 #include <sstream>
 
@@ -132,6 +133,11 @@ std::map<std::string, YamlValue> read_strict_yaml(const std::string& file,
 
 std::map<std::string, YamlValue> read_strict_yaml_file(
     const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw ConfigError(
+        "[config] {}: is a folder. Hint: name a YAML file; of a run that is {}",
+        path.string(), (path / "config.yaml").string());
   std::string text;
   try {
     text = read_text_start(path, kMaxConfigBytes + 1);

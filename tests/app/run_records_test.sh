@@ -150,6 +150,8 @@ printf 'image,label:A\033[31m,prob:A\033[31m\nx,1,0.5\ny,0,0.4\n' >"$scratch/esc
 check "an escape in a column's name is shown, not sent" bash -c 'grep -qF "A\x1b[31m" "$0" && ! grep -q $(printf "\033") "$0"' "$scratch/said"
 patient=$(awk -F, 'NR == 2 { print $2 }' "$scratch/ended/split.csv")
 check "patient 000$patient is $patient, and it is said so" bash -c "'$program' inspect '$scratch/ended' --patient '000$patient' | grep -q '^000$patient: not in this run; but $patient: '"
+check "so is one with a blank before it" bash -c "'$program' inspect '$scratch/ended' --patient ' $patient' | grep -q '^ $patient: not in this run; but $patient: '"
+check "what a comma joins is one id" bash -c "'$program' inspect '$scratch/ended' --patient '$patient,$patient' | grep -q ': not in this run; one id with a comma: several are separated by blanks'"
 run=$scratch/killed
 "$program" train "$small" --set train.max_steps=100000 --out "$run" 2>"$scratch/log" & job=$!
 for _ in $(seq 600); do grep -q '"event":"train"' "$run/metrics.jsonl" 2>/dev/null && break; sleep 0.05; done

@@ -30,6 +30,15 @@ refused 2 "cannot be shared by 1000000 ranks" train "$small" --ranks 1000000 --d
 refused 2 "'trian' is not known. Hint: nearest are 'train'" trian "$small"
 refused 2 "'allredcue' is not known. Hint: nearest are 'allreduce'" bench allredcue
 refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --rnks=2
+refused 2 "'--outt' is not known. Hint: nearest are '--out'" train "$small" --outt dir
+check "far options are not named" bash -c '! grep -q -- "--set" "$0"' "$scratch/err.txt"
+refused 2 "'--epochs' is not known. Hint: chexnet-train train --help shows what there is" train "$small" --epochs 5
+refused 2 "'frobnicate' is not known. Hint: chexnet-train --help shows what there is" frobnicate
+refused 2 "'sex' is one word too many. Hint: write --by again for another value; chexnet-train evaluate --help" evaluate run --by age sex
+refused 2 "'more' is one word too many. Hint: chexnet-train status --help" status run more
+refused 2 "sex: is taken for a run or model, which --predictions excludes" evaluate --predictions p.csv --by age sex
+refused 2 "--print-config" train "$small" --print-config --json
+check "no YAML is printed for JSON" [ ! -s "$scratch/out.txt" ]
 refused 2 "'patients' is gone. Hint: now inspect RUN --patient ID" patients run 7
 refused 2 "'diagnose' is gone. Hint: now status RUN, or bench run CONFIG" diagnose "$small"
 refused 2 "'plan' is gone. Hint: now bench scaling CLUSTER --rate GPU" plan cluster.yaml --gpu V100
@@ -37,6 +46,12 @@ refused 2 "'plan' is gone. Hint: now bench scaling" plan --help
 refused 2 "'--sensitivity' is gone. Hint: now --set eval.sensitivity=0.9" evaluate --predictions p.csv --sensitivity 0.9
 refused 2 "prefix excludes --completion" config --completion bash
 refused 2 "--patient asks one run folder" inspect run other --patient 7
+mkdir "$scratch/folder"
+refused 2 "[inspect] --set changes a config, and $scratch/folder is a folder. Hint: inspect $scratch/folder/config.yaml --set a=b" inspect "$scratch/folder" --set a=b
+for command in "inspect $scratch/folder $small" "bench run $scratch/folder"; do
+  # shellcheck disable=SC2086  # several words
+  refused 2 "folder: is a folder. Hint: name a YAML file; of a run that is $scratch/folder/config.yaml" $command
+done
 refused 2 "'generate' is gone. Hint: now config --completion" generate completion
 refused 2 "'--format' is gone. Hint: now --set data.manifest.format=csv" evaluate run --format csv
 refused 2 "'--threads' is gone. Hint: now --set launch.threads=2" bench step --threads 2

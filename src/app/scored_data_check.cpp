@@ -29,9 +29,10 @@ void check_overlap(const TrainingOverlap& overlap, const ScoredData& data,
   const Split& scored = data.set.split;
   if (overlap.of_patients == 0) return;
   const std::string what =
-      "[evaluate] " + std::to_string(overlap.of_patients) + " of the " +
+      "[evaluate] " + std::to_string(overlap.of_patients) + " of " +
       counted(std::ssize(scored.rows), "image") + " of " + scored.name +
-      " are of patients that the model was trained on (" +
+      (scored.rows.size() == 1 ? " is" : " are") +
+      " of patients that the model was trained on (" +
       std::to_string(overlap.images) +
       " are training images themselves): figures of them are too good";
   if (data.split.empty() || allowed) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cassert>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <system_error>
 
@@ -27,8 +28,12 @@ std::string filled_in(std::string_view format,
 }
 
 std::string fixed(double value, int digits) {
+  constexpr double kAllDigits = 1e15;  // more than a double's are noise
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  if (std::abs(value) < kAllDigits)
+    std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  else
+    std::snprintf(text.data(), text.size(), "%.*e", digits, value);
   return text.data();
 }
 

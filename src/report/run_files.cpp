@@ -91,8 +91,8 @@ void check_may_hold_run(const fs::path& folder) {
   std::ranges::sort(others);
   constexpr size_t kShown = 3;
   throw CheckpointError(
-      "[run] {}: is not empty and holds no run; in it lies {}. Hint: name a "
-      "new or an empty folder by --out",
+      "[run] {}: is not empty and holds no run, but {}. Hint: name a new or "
+      "an empty folder by --out",
       printable(folder.string()), printable(listed(others, kShown)));
 }
 

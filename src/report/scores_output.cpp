@@ -171,7 +171,7 @@ std::string scores_headline(const SplitScores& result) {
   if (result.missing > 0)
     images += " (" + std::to_string(result.missing) + " more are missing)";
   if (result.figures.patients > 0)
-    images += " of " + counted(result.figures.patients, "patient");
+    images += "; " + counted(result.figures.patients, "patient");
   return "AUROC on " + place_of(result.split) + ", " + images +
          " (research use, not a medical device)\n";
 }

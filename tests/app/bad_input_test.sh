@@ -48,9 +48,9 @@ check "help that nobody can read is exit 4" [ "$("$program" --help 2>/dev/null >
 wait $drawing; codes="$? $rc"
 check "one of two commands that draw a set in one folder is refused ($codes)" [ "$codes" = "0 4" -o "$codes" = "4 0" ]
 mkdir "$scratch/home"; touch "$scratch/home/photo.png"
-started 4 "home: is not empty and holds no run; in it lies photo.png. Hint: name a new or an empty folder by --out" train "$small" --out "$scratch/home"
-refused 4 "in it lies photo.png" train "$small" --out "$scratch/home" --resume auto
-refused 4 "in it lies photo.png" submit "$small" --scheduler slurm --nodes 1 --out "$scratch/home" --dry-run
+started 4 "home: is not empty and holds no run, but photo.png. Hint: name a new or an empty folder by --out" train "$small" --out "$scratch/home"
+refused 4 "holds no run, but photo.png" train "$small" --out "$scratch/home" --resume auto
+refused 4 "holds no run, but photo.png" submit "$small" --scheduler slurm --nodes 1 --out "$scratch/home" --dry-run
 refused 4 "home: is not an empty folder: photo.png lies in it" phantom "$scratch/home"
 check "a folder of other things is left as it was" [ "$(ls -A "$scratch/home")" = photo.png ]
 refused 2 "[train] no config is named" train
@@ -121,8 +121,8 @@ for pipeline in old new; do
   check "pipeline $pipeline trains on 2 ranks" "$program" train "$small" --out "$scratch/pipeline-$pipeline" --ranks 2 --set data.pipeline=$pipeline --set data.images=["$scratch/records"] --set train.max_steps=2 --set eval.splits=[] 2>"$scratch/log"
 done
 check "bench run measures" "$program" bench run "$small" --steps 2 --set train.batch=8 2>"$scratch/log" >"$scratch/out"
-check "and names the limit" grep -qE "^limited by: (disk|decode|copy|compute|network)" "$scratch/out"
-check "status names that of a run" grep -qE "^limited by: (disk|decode|copy|compute|network)" <<<"$("$program" status "$scratch/from-pack" 2>"$scratch/log")"
+check "and names the limit" grep -qE "^limited by: (disk|decode|copy|compute|communication)" "$scratch/out"
+check "status names that of a run" grep -qE "^limited by: (disk|decode|copy|compute|communication)" <<<"$("$program" status "$scratch/from-pack" 2>"$scratch/log")"
 check "also as JSON" python3 -c "
 import json, sys
 limit = json.load(sys.stdin)[0]['limit']

@@ -7,10 +7,12 @@
 
 #include <cerrno>
 #include <csignal>
+#include <limits>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/near_name.hpp"
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/read_file.hpp"
@@ -56,6 +58,25 @@ TEST_CASE("the nearest names come first") {
   CHECK(nearest_names("tran.lr", {"data.crop", "train.lr", "train.eps"}, 1) ==
         "'train.lr'");
   CHECK(nearest_names("x", {}, 3).empty());
+}
+
+TEST_CASE("a name is near if it may be misspelt") {
+  CHECK(is_near("--rnks", "--ranks"));
+  CHECK(is_near("trian", "train"));
+  CHECK(is_near("eval", "evaluate"));
+  CHECK(is_near("--heat", "--heatmap-findings"));
+  CHECK_FALSE(is_near("--outt", "--set"));
+  CHECK_FALSE(is_near("--foo", "--out"));
+  CHECK_FALSE(is_near("--epochs", "--gpus"));
+  CHECK_FALSE(is_near("frobnicate", "predict"));
+  CHECK_FALSE(is_near("--", "--out"));
+}
+
+TEST_CASE("a huge number is not written with all its digits") {
+  CHECK(fixed(0.69314, 4) == "0.6931");
+  CHECK(fixed(-123456789, 1) == "-123456789.0");
+  CHECK(fixed(5.1234e29, 2) == "5.12e+29");
+  CHECK(fixed(std::numeric_limits<double>::infinity(), 4) == "inf");
 }
 
 TEST_CASE("CSV fields are split as RFC 4180 says") {

@@ -61,7 +61,7 @@ TEST_CASE("a run begins in no folder of other things, which are named") {
     folder.write(name, "");
   const std::string text = refusal(folder);
   CHECK(text.find(folder.path().string() +
-                  ": is not empty and holds no run; in it lies .bashrc, "
+                  ": is not empty and holds no run, but .bashrc, "
                   "Documents, c.png and 1 more. Hint: ") != std::string::npos);
   folder.write("config.yaml", "run: {}");
   CHECK(refusal(folder).empty());

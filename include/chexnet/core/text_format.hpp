@@ -19,7 +19,7 @@ std::string counted(int64_t count, const std::string& what);
 // The shortest text that reads back as the same number.
 std::string number_text(float value);
 std::string number_text(double value);
-// `value` with `digits` after the point.
+// `value` with `digits` after the point; from 1e15 on as "5.12e+29".
 std::string fixed(double value, int digits);
 
 // What stands at a place of a format: text, or a whole number; fixed() writes

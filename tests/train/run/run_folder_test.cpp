@@ -96,7 +96,7 @@ TEST_CASE("a folder of other things is left as it was") {
   const Place place;
   place.scratch.write("run/photo.png", "mine");
   for (const Resume resume : {Resume::kNo, Resume::kAuto, Resume::kYes})
-    CHECK(has(place.refusal(resume), "in it lies photo.png"));
+    CHECK(has(place.refusal(resume), "holds no run, but photo.png"));
   CHECK_FALSE(fs::exists(place.scratch / "run/log"));
   CHECK_FALSE(fs::exists(place.scratch / "run/.lock"));
 }

@@ -161,7 +161,7 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
   const double lr = learning_rate(parts_.config.train, parts_.decisions.batch,
                                   state_.position, images_, state_.plateau);
   const BatchTensors tensors = [&] {
-    const Profiler::Span span(&parts_.profiler, Phase::kCopy);
+    const Profiler::Span span(copies(), Phase::kCopy);
     return upload_.upload(tensors_of(batch));
   }();
   const double start = now_s();
@@ -245,9 +245,13 @@ void TrainingLoop::say_how_it_ended() {
   if (!summary.empty()) log_info(summary);
 }
 
+Profiler* TrainingLoop::copies() {
+  return parts_.device.where.is_cpu() ? nullptr : &parts_.profiler;
+}
+
 const Batch* TrainingLoop::next_batch(Loader& loader) {
   {
-    const Profiler::Span span(&parts_.profiler, Phase::kCopy);
+    const Profiler::Span span(copies(), Phase::kCopy);
     upload_.wait();  // the loader fills the last batch's memory anew
   }
   const Profiler::Span span(&parts_.profiler, Phase::kDataWait);

@@ -50,6 +50,8 @@ class TrainingLoop {
     bool stop = false;
   };
   const Batch* next_batch(Loader& loader);  // null: asked to stop
+  // For spans of copies to the GPU; null on a CPU, where there are none.
+  Profiler* copies();
   Agreement agree(const Batch* batch);
   // One step, and what counts it. Returns the rate it was made with.
   double step_on(const Batch& batch, double labeled);

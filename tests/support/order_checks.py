@@ -13,6 +13,7 @@ def timeline(path):
     for rank in (0, 1):
         of_rank = [e for e in spans if e["pid"] == rank]
         assert named <= {e["name"] for e in of_rank}, named - {e["name"] for e in of_rank}
+        assert "copying to the GPU" not in {e["name"] for e in of_rank}  # it is a run on CPUs
         main = sorted((e for e in of_rank if e["tid"] == 0), key=lambda e: (e["ts"], -e["dur"]))
         open_ends = []
         for e in main:  # spans of a thread lie inside each other or apart

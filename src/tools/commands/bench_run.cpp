@@ -110,7 +110,7 @@ void add_bench_run(CLI::App& bench, Invocation& invocation) {
   auto* command =
       bench.add_subcommand("run",
                            "what limits training of a config: disk, decode, "
-                           "copy, compute or network, and what to do");
+                           "copy, compute or communication, and what to do");
   auto options = std::make_shared<BenchRunOptions>();
   command->add_option("config", options->files, "YAML files, as for train")
       ->required();

@@ -40,7 +40,7 @@ std::vector<std::string> decode_advice(int workers) {
   return text;
 }
 
-const std::vector<std::string>& network_advice() {
+const std::vector<std::string>& communication_advice() {
   static const std::vector<std::string> text = {
       "launch.gradient_compression: bf16, which halves what travels",
       "launch.bucket_mb: 2 to 8, so that more of it hides behind backward",
@@ -69,8 +69,8 @@ const char* limit_name(Limit limit) {
       return "copy";
     case Limit::kCompute:
       return "compute";
-    case Limit::kNetwork:
-      return "network";
+    case Limit::kCommunication:
+      return "communication";
   }
   return "";
 }
@@ -105,11 +105,11 @@ LimitReport limit_of(const StageRates& r) {
             workers};
   const double with_others = r.no_copy > 0 ? r.no_copy : r.same_batch;
   if (r.alone > 0 && with_others < (1 - kShare) * r.alone)
-    return {Limit::kNetwork,
+    return {Limit::kCommunication,
             "computing gives " + rate(with_others) +
                 " with gradients from the other ranks and " + rate(r.alone) +
                 " without",
-            network_advice(), workers};
+            communication_advice(), workers};
   std::string reason = "the same batch again gives " + rate(compute) +
                        ", the whole run " + rate(r.whole) +
                        ", and loading alone " + rate(r.load);
@@ -130,7 +130,7 @@ LimitReport limit_of(const WaitShares& s) {
     return {Limit::kDecode, shares, advice, 0};
   }
   if (s.allreduce > kShare)
-    return {Limit::kNetwork, shares, network_advice(), 0};
+    return {Limit::kCommunication, shares, communication_advice(), 0};
   return {Limit::kCompute, shares, compute_advice(), 0};
 }
 

@@ -43,7 +43,7 @@ TEST_CASE("the limit follows the tests of the articles") {
         .same_batch = 255,
         .no_copy = 260,
         .alone = 400},
-       Limit::kNetwork,
+       Limit::kCommunication,
        1},
       {{.whole = 390,
         .read = 5000,
@@ -72,9 +72,13 @@ TEST_CASE("the limit follows the tests of the articles") {
   }
 }
 
+TEST_CASE("a limit by other ranks names no network: they may share a host") {
+  CHECK(limit_name(Limit::kCommunication) == std::string("communication"));
+}
+
 TEST_CASE("a finished run is diagnosed by what it waited for") {
   CHECK(limit_of(WaitShares{0.4, 0.05, 90, 100}).limit == Limit::kDecode);
-  CHECK(limit_of(WaitShares{0.05, 0.3, 1, 100}).limit == Limit::kNetwork);
-  CHECK(limit_of(WaitShares{0.2, 0.3, 1, 100}).limit == Limit::kNetwork);
+  CHECK(limit_of(WaitShares{0.05, 0.3, 1, 100}).limit == Limit::kCommunication);
+  CHECK(limit_of(WaitShares{0.2, 0.3, 1, 100}).limit == Limit::kCommunication);
   CHECK(limit_of(WaitShares{0.01, 0.02, 0, 100}).limit == Limit::kCompute);
 }

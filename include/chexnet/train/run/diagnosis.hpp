@@ -8,7 +8,7 @@
 
 namespace chexnet {
 
-enum class Limit { kDisk, kDecode, kCopy, kCompute, kNetwork };
+enum class Limit { kDisk, kDecode, kCopy, kCompute, kCommunication };
 const char* limit_name(Limit limit);  // "disk", "decode", …
 
 // images/s per rank; 0 = not measured.

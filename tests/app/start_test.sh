@@ -35,7 +35,7 @@ check "far options are not named" bash -c '! grep -q -- "--set" "$0"' "$scratch/
 refused 2 "'--epochs' is not known. Hint: chexnet-train train --help shows what there is" train "$small" --epochs 5
 refused 2 "'frobnicate' is not known. Hint: chexnet-train --help shows what there is" frobnicate
 refused 2 "'sex' is one word too many. Hint: write --by again for another value; chexnet-train evaluate --help" evaluate run --by age sex
-refused 2 "'more' is one word too many. Hint: chexnet-train status --help" status run more
+refused 2 "'more' is one word too many. Hint: chexnet-train evaluate --help" evaluate run more
 refused 2 "sex: is taken for a run or model, which --predictions excludes" evaluate --predictions p.csv --by age sex
 refused 2 "--print-config" train "$small" --print-config --json
 check "no YAML is printed for JSON" [ ! -s "$scratch/out.txt" ]

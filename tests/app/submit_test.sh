@@ -132,7 +132,7 @@ done
 mkdir -p "$scratch/of a run"; cp "$small" "$scratch/of a run/config.yaml"
 refused 4 "of a run: holds a run, and would get those of the sweep. Hint: --out FOLDER" submit "$small" --out "$scratch/of a run" --scheduler local --seeds 2 --dry-run
 mkdir "$scratch/data set"; touch "$scratch/data set/Data_Entry.csv"
-refused 4 "data set: is not empty and holds no run; in it lies Data_Entry.csv" submit "$small" --out "$scratch/data set" --scheduler local --seeds 2 --dry-run
+refused 4 "data set: is not empty and holds no run, but Data_Entry.csv" submit "$small" --out "$scratch/data set" --scheduler local --seeds 2 --dry-run
 refused 2 "/nowhere/hosts: cannot be read" submit "$small" --scheduler local --sweep launch.hostfile=/nowhere/hosts --dry-run
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --scheduler local --set launch.ranks=2 --sweep train.accumulate=1,8 --dry-run
 "$forked" submit "$small" --scheduler local --sweep model.weights=none,/nowhere/w.safetensors --dry-run >/dev/null 2>"$scratch/err.txt"

@@ -87,22 +87,24 @@ class DenseBlock {
   std::vector<DenseLayer> layers_;
 };
 
-// BN-ReLU-1x1 that halves the channels, then a 2x2 average.
+// BN-ReLU, a 2x2 average, and a 1x1 that halves the channels. The paper has the
+// average last; the two are linear maps, one of pixels and one of channels, so
+// their order changes nothing but that the 1x1 meets a quarter of the pixels.
 class Transition {
  public:
   Transition(const LayerContext& c, const std::string& name)
-      : norm_(c, name + ".norm"), conv_(c, name + ".conv"), pool_(c) {}
+      : norm_(c, name + ".norm"), pool_(c), conv_(c, name + ".conv") {}
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
-    return pool_.forward(conv_.forward(norm_.forward(x, pass), pass), pass);
+    return conv_.forward(pool_.forward(norm_.forward(x, pass), pass), pass);
   }
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
-    return norm_.backward(conv_.backward(pool_.backward(dy), part), part);
+    return norm_.backward(pool_.backward(conv_.backward(dy, part)), part);
   }
 
  private:
   BatchNorm norm_;
-  Convolution conv_;
   AveragePool pool_;
+  Convolution conv_;
 };
 
 class DenseNet final : public Backbone {

@@ -102,7 +102,7 @@ at::Tensor BatchNorm::compute(const at::Tensor& x, const ForwardPass& pass,
     add_and_cut(y, shortcut, relu);
   }
   x_ = x;
-  if (relu_) y_ = y;
+  if (relu_ && !kernels_) y_ = y;
   return y;
 }
 
@@ -142,20 +142,17 @@ at::Tensor BatchNorm::backward(const at::Tensor& given,
   // ReLU's cut is the kernels' own work, and else made once for all passes.
   const BatchNormInput input{std::exchange(x_, {}), p.value(weight_),
                              p.value(bias_), relu_ && kernels_};
-  const std::optional<at::Tensor> y =
-      relu_ ? std::optional(std::exchange(y_, {})) : std::nullopt;
   at::Tensor dy = given;
   if (kernels_)
     dy = dense(given);
   else if (relu_)
-    dy = at::threshold_backward(given, *y, 0);
+    dy = at::threshold_backward(given, std::exchange(y_, {}), 0);
   at::Tensor dx, dw, db;
   if (context_.sync != nullptr) {
-    std::tie(dx, dw, db) = backward_synchronized(dy, input, y, more);
+    std::tie(dx, dw, db) = backward_synchronized(dy, input, more);
   } else if (kernels_) {
-    std::tie(dx, dw, db) =
-        batch_norm_gradients(dy, input, y, std::exchange(mean_, {}),
-                             std::exchange(invstd_, {}), more);
+    std::tie(dx, dw, db) = batch_norm_gradients(
+        dy, input, std::exchange(mean_, {}), std::exchange(invstd_, {}), more);
   } else {
     std::tie(dx, dw, db) = at::batch_norm_backward(
         dy, input.x, input.weight, p.running_mean(statistics_),
@@ -173,16 +170,16 @@ at::Tensor BatchNorm::backward(const at::Tensor& given,
 // all others.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> BatchNorm::backward_synchronized(
     const at::Tensor& dy, const BatchNormInput& input,
-    const std::optional<at::Tensor>& y, const std::optional<at::Tensor>& more) {
+    const std::optional<at::Tensor>& more) {
   const MergedMoments moments = std::exchange(of_all_, {});
-  const auto [dw, db] = batch_norm_sums(dy, input, y, moments, kernels_);
+  const auto [dw, db] = batch_norm_sums(dy, input, moments, kernels_);
   const at::Tensor all =
       of_all_ranks(*context_.sync, at::cat({dw, db}).to(at::kDouble))
           .sum(0)
           .to(dw.scalar_type());
   const int64_t channels = dw.numel();
   return {
-      batch_norm_gradient(dy, input, y, moments, all.narrow(0, 0, channels),
+      batch_norm_gradient(dy, input, moments, all.narrow(0, 0, channels),
                           all.narrow(0, channels, channels), more, kernels_),
       dw, db};
 }
@@ -199,7 +196,8 @@ at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {
 }
 
 at::Tensor MaxPool::backward(const at::Tensor& dy) {
-  return max_pool_gradient(dy, shape_, std::exchange(chosen_, {}), kernels_);
+  return max_pool_gradient(dy, shape_, context_.memory_format,
+                           std::exchange(chosen_, {}), kernels_);
 }
 
 at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
@@ -212,7 +210,7 @@ at::Tensor AveragePool::forward(const at::Tensor& x, const ForwardPass& pass) {
 }
 
 at::Tensor AveragePool::backward(const at::Tensor& dy) {
-  return average_pool_gradient(dy, shape_, kernels_);
+  return average_pool_gradient(dy, shape_, context_.memory_format, kernels_);
 }
 
 at::Tensor masked_by(const at::Tensor& y, const at::Tensor& dy,

@@ -85,13 +85,13 @@ class BatchNorm {
                                   const std::optional<at::Tensor>& shortcut);
   std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_synchronized(
       const at::Tensor& dy, const BatchNormInput& input,
-      const std::optional<at::Tensor>& y,
       const std::optional<at::Tensor>& more);
   const LayerContext& context_;
   bool relu_;
   bool kernels_ = false;  // of the last forward in training
   int statistics_, weight_, bias_;
-  // `reserve`: what the operator's forward leaves for its backward.
+  // `reserve`: what the operator's forward leaves for its backward. y_ where
+  // ATen's operators cut: our kernels know from x where ReLU cut.
   at::Tensor x_, y_, mean_, invstd_, reserve_;
   MergedMoments of_all_;  // ranks, where BatchNorm is synchronized
 };

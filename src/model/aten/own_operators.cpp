@@ -41,12 +41,18 @@ at::Tensor inference_by_aten(const at::Tensor& x, const at::Tensor& weight,
 }
 
 ThreeTensors gradients_by_aten(const at::Tensor& dy, const at::Tensor& x,
-                               const OptionalTensor& y,
-                               const at::Tensor& weight, const at::Tensor&,
+                               const at::Tensor& weight, const at::Tensor& bias,
                                const at::Tensor& mean, const at::Tensor& invstd,
                                double epsilon, const OptionalTensor& more,
                                bool relu) {
-  const at::Tensor masked = relu ? at::threshold_backward(dy, *y, 0) : dy;
+  at::Tensor masked = dy;
+  // y as forward computed it: of another rounding, ReLU would cut elsewhere.
+  if (relu)
+    masked =
+        at::threshold_backward(dy,
+                               std::get<0>(at::native_batch_norm(
+                                   x, weight, bias, {}, {}, true, 0, epsilon)),
+                               0);
   auto [dx, dweight, dbias] =
       at::native_batch_norm_backward(masked, x, weight, {}, {}, mean, invstd,
                                      true, epsilon, {true, true, true});
@@ -59,27 +65,40 @@ std::tuple<at::Tensor, at::Tensor> max_pool_by_aten(const at::Tensor& x) {
 }
 
 // Of what was pooled, ATen's operators look at the shape alone.
-at::Tensor shaped(at::IntArrayRef shape, const at::Tensor& dy) {
-  return at::empty(shape,
-                   dy.options().memory_format(dy.suggest_memory_format()));
+at::Tensor shaped(at::IntArrayRef shape, at::MemoryFormat format,
+                  const at::Tensor& dy) {
+  return at::empty(shape, dy.options().memory_format(format));
+}
+
+at::Tensor max_pool_backward_by(at::MemoryFormat format, const at::Tensor& dy,
+                                at::IntArrayRef shape,
+                                const at::Tensor& indices) {
+  return at::max_pool2d_with_indices_backward(dy, shaped(shape, format, dy),
+                                              {3, 3}, {2, 2}, {1, 1}, {1, 1},
+                                              false, indices);
 }
 
 at::Tensor max_pool_backward_by_aten(const at::Tensor& dy,
                                      at::IntArrayRef shape,
                                      const at::Tensor& indices) {
-  const at::Tensor x = shaped(shape, dy);
-  return at::max_pool2d_with_indices_backward(dy, x, {3, 3}, {2, 2}, {1, 1},
-                                              {1, 1}, false, indices);
+  return max_pool_backward_by(at::MemoryFormat::ChannelsLast, dy, shape,
+                              indices);
 }
 
 at::Tensor average_pool_by_aten(const at::Tensor& x) {
   return at::avg_pool2d(x, {2, 2}, {2, 2});
 }
 
+at::Tensor average_pool_backward_by(at::MemoryFormat format,
+                                    const at::Tensor& dy,
+                                    at::IntArrayRef shape) {
+  return at::avg_pool2d_backward(dy, shaped(shape, format, dy), {2, 2}, {2, 2},
+                                 {0, 0}, false, true, c10::nullopt);
+}
+
 at::Tensor average_pool_backward_by_aten(const at::Tensor& dy,
                                          at::IntArrayRef shape) {
-  return at::avg_pool2d_backward(dy, shaped(shape, dy), {2, 2}, {2, 2}, {0, 0},
-                                 false, true, c10::nullopt);
+  return average_pool_backward_by(at::MemoryFormat::ChannelsLast, dy, shape);
 }
 
 at::Tensor relu_backward_by_aten(const at::Tensor& dy,
@@ -133,12 +152,11 @@ at::Tensor batch_norm_inference(const BatchNormInput& input,
 
 ThreeTensors batch_norm_gradients(const at::Tensor& dy,
                                   const BatchNormInput& input,
-                                  const OptionalTensor& y,
                                   const at::Tensor& mean,
                                   const at::Tensor& invstd,
                                   const OptionalTensor& more) {
   static const auto op = operator_of<gradients_by_aten>("batch_norm_backward");
-  return op.call(dy, input.x, y, input.weight, input.bias, mean, invstd,
+  return op.call(dy, input.x, input.weight, input.bias, mean, invstd,
                  kBatchNormEpsilon, more, input.relu);
 }
 
@@ -149,8 +167,9 @@ std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x, bool kernels) {
 }
 
 at::Tensor max_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
-                             const at::Tensor& chosen, bool kernels) {
-  if (!kernels) return max_pool_backward_by_aten(dy, shape, chosen);
+                             at::MemoryFormat format, const at::Tensor& chosen,
+                             bool kernels) {
+  if (!kernels) return max_pool_backward_by(format, dy, shape, chosen);
   static const auto op =
       operator_of<max_pool_backward_by_aten>("max_pool_backward");
   return op.call(dense(dy), shape, chosen);
@@ -163,8 +182,8 @@ at::Tensor average_pool(const at::Tensor& x, bool kernels) {
 }
 
 at::Tensor average_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
-                                 bool kernels) {
-  if (!kernels) return average_pool_backward_by_aten(dy, shape);
+                                 at::MemoryFormat format, bool kernels) {
+  if (!kernels) return average_pool_backward_by(format, dy, shape);
   static const auto op =
       operator_of<average_pool_backward_by_aten>("average_pool_backward");
   return op.call(dense(dy), shape);
@@ -188,7 +207,7 @@ TORCH_LIBRARY(chexnet, library) {
       "batch_norm_inference(Tensor x, Tensor weight, Tensor bias, Tensor mean, "
       "Tensor var, float epsilon, Tensor? shortcut, bool relu) -> Tensor");
   library.def(
-      "batch_norm_backward(Tensor dy, Tensor x, Tensor? y, Tensor weight, "
+      "batch_norm_backward(Tensor dy, Tensor x, Tensor weight, "
       "Tensor bias, Tensor mean, Tensor invstd, float epsilon, Tensor? more, "
       "bool relu) -> (Tensor, Tensor, Tensor)");
   library.def("max_pool(Tensor x) -> (Tensor, Tensor)");

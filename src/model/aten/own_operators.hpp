@@ -46,25 +46,25 @@ at::Tensor batch_norm_inference(const BatchNormInput& input,
                                 const std::optional<at::Tensor>& shortcut,
                                 bool kernels);
 
-// dx (+ more), dweight, dbias of BatchNorm and ReLU, without a shortcut. `y` is
-// what forward gave, where there is a ReLU. `more` has dx's shape, rows of
-// pixels may be further apart.
+// dx (+ more), dweight, dbias of BatchNorm and ReLU, without a shortcut; x
+// tells where ReLU cut. `more` has dx's shape, rows of pixels may be further
+// apart.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm_gradients(
-    const at::Tensor& dy, const BatchNormInput& input,
-    const std::optional<at::Tensor>& y, const at::Tensor& mean,
+    const at::Tensor& dy, const BatchNormInput& input, const at::Tensor& mean,
     const at::Tensor& invstd, const std::optional<at::Tensor>& more);
 
 // Windows of 3x3, two apart, one pixel beyond each edge. Which pixel of its
 // window each value is, in the device's own form, goes back with the gradient;
-// `shape` is x's.
+// `shape` and `format` are x's: a gradient of one pixel does not tell them.
 std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x, bool kernels);
 at::Tensor max_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
-                             const at::Tensor& chosen, bool kernels);
+                             at::MemoryFormat format, const at::Tensor& chosen,
+                             bool kernels);
 
 // Windows of 2x2, two apart.
 at::Tensor average_pool(const at::Tensor& x, bool kernels);
 at::Tensor average_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
-                                 bool kernels);
+                                 at::MemoryFormat format, bool kernels);
 
 // dy (+ more) where y > 0, else 0.
 at::Tensor relu_gradient(const at::Tensor& dy,

@@ -14,8 +14,13 @@ using FourTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 at::Tensor per_channel(const at::Tensor& t) { return t.view({1, -1, 1, 1}); }
 
-at::Tensor masked(const at::Tensor& dy, const OptionalTensor& y, bool relu) {
-  return relu ? at::threshold_backward(dy, *y, 0) : dy;
+// dy where ReLU(BatchNorm(x)) passes it.
+at::Tensor cut_by_aten(const at::Tensor& dy, const at::Tensor& x,
+                       const at::Tensor& weight, const at::Tensor& bias,
+                       const at::Tensor& mean, const at::Tensor& invstd) {
+  const at::Tensor y = (x - per_channel(mean)) * per_channel(weight * invstd) +
+                       per_channel(bias);
+  return at::threshold_backward(dy, y.to(dy.scalar_type()), 0);
 }
 
 at::Tensor moments_by_aten(const at::Tensor& x, const at::Tensor& kept_mean,
@@ -48,25 +53,27 @@ FourTensors merge_by_aten(const at::Tensor& all, at::Tensor& kept_mean,
 
 // The operator gives them as in inference, whose statistics are constants.
 TwoTensors sums_by_aten(const at::Tensor& dy, const at::Tensor& x,
-                        const OptionalTensor& y, const at::Tensor& weight,
-                        const at::Tensor&, const at::Tensor& mean,
-                        const at::Tensor& var, const at::Tensor& invstd,
-                        double epsilon, bool relu) {
-  const auto [none, dweight, dbias] = at::native_batch_norm_backward(
-      masked(dy, y, relu), x, weight, mean, var, mean, invstd, false, epsilon,
-      {false, true, true});
+                        const at::Tensor& weight, const at::Tensor& bias,
+                        const at::Tensor& mean, const at::Tensor& var,
+                        const at::Tensor& invstd, double epsilon, bool relu) {
+  const at::Tensor masked =
+      relu ? cut_by_aten(dy, x, weight, bias, mean, invstd) : dy;
+  const auto [none, dweight, dbias] =
+      at::native_batch_norm_backward(masked, x, weight, mean, var, mean, invstd,
+                                     false, epsilon, {false, true, true});
   return {dweight, dbias};
 }
 
 at::Tensor gradient_by_aten(const at::Tensor& dy, const at::Tensor& x,
-                            const OptionalTensor& y, const at::Tensor& weight,
-                            const at::Tensor&, const at::Tensor& mean,
-                            const at::Tensor& invstd, const at::Tensor& dweight,
-                            const at::Tensor& dbias,
+                            const at::Tensor& weight, const at::Tensor& bias,
+                            const at::Tensor& mean, const at::Tensor& invstd,
+                            const at::Tensor& dweight, const at::Tensor& dbias,
                             const OptionalTensor& pixels,
                             const OptionalTensor& more, bool relu) {
   const at::Tensor scale = weight * invstd;
-  at::Tensor dx = masked(dy, y, relu) * per_channel(scale);
+  const at::Tensor masked =
+      relu ? cut_by_aten(dy, x, weight, bias, mean, invstd) : dy;
+  at::Tensor dx = masked * per_channel(scale);
   dx.sub_(per_channel(scale * (dbias / *pixels)));
   dx.addcmul_(x - per_channel(mean),
               per_channel(scale * invstd * (dweight / *pixels)), -1);
@@ -95,28 +102,29 @@ MergedMoments merge_moments(const at::Tensor& all, at::Tensor& kept_mean,
 }
 
 TwoTensors batch_norm_sums(const at::Tensor& dy, const BatchNormInput& input,
-                           const OptionalTensor& y,
                            const MergedMoments& moments, bool kernels) {
   const auto& [mean, var, invstd, pixels] = moments;
   if (!kernels)
-    return sums_by_aten(dy, input.x, y, input.weight, input.bias, mean, var,
+    return sums_by_aten(dy, input.x, input.weight, input.bias, mean, var,
                         invstd, kBatchNormEpsilon, input.relu);
   static const auto op = operator_of<sums_by_aten>("batch_norm_sums");
-  return op.call(dy, input.x, y, input.weight, input.bias, mean, var, invstd,
+  return op.call(dy, input.x, input.weight, input.bias, mean, var, invstd,
                  kBatchNormEpsilon, input.relu);
 }
 
-at::Tensor batch_norm_gradient(
-    const at::Tensor& dy, const BatchNormInput& input, const OptionalTensor& y,
-    const MergedMoments& moments, const at::Tensor& dweight,
-    const at::Tensor& dbias, const OptionalTensor& more, bool kernels) {
+at::Tensor batch_norm_gradient(const at::Tensor& dy,
+                               const BatchNormInput& input,
+                               const MergedMoments& moments,
+                               const at::Tensor& dweight,
+                               const at::Tensor& dbias,
+                               const OptionalTensor& more, bool kernels) {
   const auto& [mean, var, invstd, pixels] = moments;
   if (!kernels)
-    return gradient_by_aten(dy, input.x, y, input.weight, input.bias, mean,
-                            invstd, dweight, dbias, pixels, more, input.relu);
+    return gradient_by_aten(dy, input.x, input.weight, input.bias, mean, invstd,
+                            dweight, dbias, pixels, more, input.relu);
   static const auto op = operator_of<gradient_by_aten>("batch_norm_gradient");
-  return op.call(dy, input.x, y, input.weight, input.bias, mean, invstd,
-                 dweight, dbias, pixels, more, input.relu);
+  return op.call(dy, input.x, input.weight, input.bias, mean, invstd, dweight,
+                 dbias, pixels, more, input.relu);
 }
 
 }  // namespace chexnet
@@ -129,11 +137,11 @@ TORCH_LIBRARY_FRAGMENT(chexnet, library) {
       "merge_moments(Tensor all, Tensor(a!) kept_mean, Tensor(b!) kept_var, "
       "float share, float epsilon) -> (Tensor, Tensor, Tensor, Tensor)");
   library.def(
-      "batch_norm_sums(Tensor dy, Tensor x, Tensor? y, Tensor weight, Tensor "
+      "batch_norm_sums(Tensor dy, Tensor x, Tensor weight, Tensor "
       "bias, Tensor mean, Tensor var, Tensor invstd, float epsilon, bool relu) "
       "-> (Tensor, Tensor)");
   library.def(
-      "batch_norm_gradient(Tensor dy, Tensor x, Tensor? y, Tensor weight, "
+      "batch_norm_gradient(Tensor dy, Tensor x, Tensor weight, "
       "Tensor bias, Tensor mean, Tensor invstd, Tensor dweight, Tensor dbias, "
       "Tensor? pixels, Tensor? more, bool relu) -> Tensor");
 }

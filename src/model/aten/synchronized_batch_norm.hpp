@@ -31,18 +31,20 @@ MergedMoments merge_moments(const at::Tensor& all, at::Tensor& kept_mean,
 
 // dweight and dbias of this rank: sums of dy * z and dy, where ReLU passes dy
 // and with z = (x - mean) * invstd.
-std::tuple<at::Tensor, at::Tensor> batch_norm_sums(
-    const at::Tensor& dy, const BatchNormInput& input,
-    const std::optional<at::Tensor>& y, const MergedMoments& moments,
-    bool kernels);
+std::tuple<at::Tensor, at::Tensor> batch_norm_sums(const at::Tensor& dy,
+                                                   const BatchNormInput& input,
+                                                   const MergedMoments& moments,
+                                                   bool kernels);
 
 // dx (+ more) by the sums of all ranks: with means over moments.pixels,
 // dx = weight * invstd * (dy - mean(dy) - z * mean(dy * z)) (Ioffe and Szegedy,
 // 2015).
-at::Tensor batch_norm_gradient(
-    const at::Tensor& dy, const BatchNormInput& input,
-    const std::optional<at::Tensor>& y, const MergedMoments& moments,
-    const at::Tensor& dweight, const at::Tensor& dbias,
-    const std::optional<at::Tensor>& more, bool kernels);
+at::Tensor batch_norm_gradient(const at::Tensor& dy,
+                               const BatchNormInput& input,
+                               const MergedMoments& moments,
+                               const at::Tensor& dweight,
+                               const at::Tensor& dbias,
+                               const std::optional<at::Tensor>& more,
+                               bool kernels);
 
 }  // namespace chexnet

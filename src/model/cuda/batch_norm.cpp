@@ -156,10 +156,9 @@ long long vectors_apart(const at::Tensor& map, const Map& like) {
 }
 
 TwoTensors sums(const at::Tensor& dy, const at::Tensor& x,
-                const OptionalTensor&, const at::Tensor& weight,
-                const at::Tensor& bias, const at::Tensor& mean,
-                const at::Tensor&, const at::Tensor& invstd, double,
-                bool relu) {
+                const at::Tensor& weight, const at::Tensor& bias,
+                const at::Tensor& mean, const at::Tensor&,
+                const at::Tensor& invstd, double, bool relu) {
   const Map map(x);
   require_vectors(dy, "a gradient");
   const KernelGrid grid = map.reducing();
@@ -174,11 +173,11 @@ TwoTensors sums(const at::Tensor& dy, const at::Tensor& x,
 
 // `pixels`: how many the sums are of, where they are not the map's alone.
 at::Tensor gradient(const at::Tensor& dy, const at::Tensor& x,
-                    const OptionalTensor&, const at::Tensor& weight,
-                    const at::Tensor& bias, const at::Tensor& mean,
-                    const at::Tensor& invstd, const at::Tensor& dweight,
-                    const at::Tensor& dbias, const OptionalTensor& pixels,
-                    const OptionalTensor& more, bool relu) {
+                    const at::Tensor& weight, const at::Tensor& bias,
+                    const at::Tensor& mean, const at::Tensor& invstd,
+                    const at::Tensor& dweight, const at::Tensor& dbias,
+                    const OptionalTensor& pixels, const OptionalTensor& more,
+                    bool relu) {
   const Map map(x);
   require_vectors(dy, "a gradient");
   at::Tensor dx = at::empty_like(x);
@@ -192,14 +191,13 @@ at::Tensor gradient(const at::Tensor& dy, const at::Tensor& x,
 }
 
 ThreeTensors gradients(const at::Tensor& dy, const at::Tensor& x,
-                       const OptionalTensor& y, const at::Tensor& weight,
-                       const at::Tensor& bias, const at::Tensor& mean,
-                       const at::Tensor& invstd, double epsilon,
-                       const OptionalTensor& more, bool relu) {
+                       const at::Tensor& weight, const at::Tensor& bias,
+                       const at::Tensor& mean, const at::Tensor& invstd,
+                       double epsilon, const OptionalTensor& more, bool relu) {
   const auto [dweight, dbias] =
-      sums(dy, x, y, weight, bias, mean, {}, invstd, epsilon, relu);
-  return {gradient(dy, x, y, weight, bias, mean, invstd, dweight, dbias, {},
-                   more, relu),
+      sums(dy, x, weight, bias, mean, {}, invstd, epsilon, relu);
+  return {gradient(dy, x, weight, bias, mean, invstd, dweight, dbias, {}, more,
+                   relu),
           dweight, dbias};
 }
 

@@ -17,7 +17,7 @@ fails collective 7 "waited .* for gradients of other ranks.*the network between 
 fails remote 5 "remote process exited" FAKE_NCCL_FAULTS=rank=1,remote_error_at=12
 
 # In each part of a step: CUDA's queue is full and the host stands in a launch, or it waits. The hung GPU is named, of one rank and of four.
-for part in "upload pinned 5" "forward chexnet::batch_norm 500" "backward convolution_backward 230" "optimizer _fused_adam 1"; do
+for part in "upload pinned 5" "forward chexnet::batch_norm_apply 150" "backward convolution_backward 230" "optimizer _fused_adam 1"; do
   read -r name in at <<<"$part"
   text="the GPU has been computing step [0-9]+ for [0-9.]+ s and does not finish"
   RANKS=1 fails "alone-$name" 7 "Rank 0 on .*$text; last good checkpoint" FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_IN="$in" FAKE_GPU_HANG_AT="$at"
@@ -37,7 +37,7 @@ hangs() {  # hangs NAME WORK AT ARGUMENTS...: one rank, whose kernel number AT n
   check "$name: its GPU did not finish $work" grep -q "error: .cuda. its GPU did not finish $work in $T s" "$scratch/log"
   [ "$failures" = 0 ] || tail -n 20 "$scratch/log"
 }
-FAKE_GPU_HANG_IN=batch_norm_inference hangs evaluation "a batch of the evaluation" 10 train "$small" --set train.max_steps=2 --set data.val_fraction=0.2 --set eval.splits=[] --out "$scratch/evaluation"
+FAKE_GPU_HANG_IN=batch_norm_apply hangs evaluation "a batch of the evaluation" 300 train "$small" --set train.max_steps=2 --set data.val_fraction=0.2 --set eval.splits=[] --out "$scratch/evaluation"
 run=$scratch/scored
 FAKE_CUDA_DEVICES=1 "$program" train "$small" "${fake[@]}" --set train.max_steps=1 --set data.val_fraction=0 --set eval.splits=[] --out "$run" 2>"$scratch/log" || tail -n 5 "$scratch/log"
 hangs weights "taking in the weights" 500 evaluate "$run" --split test

@@ -109,9 +109,9 @@ TEST_CASE("every operator of a step has a kernel for CUDA") {
   CHECK(names.contains({"aten::convolution_backward", ""}));
   CHECK(names.contains({"aten::batch_norm_update_stats", ""}));
   for (const char* name :
-       {"batch_norm", "batch_norm_inference", "batch_norm_backward",
-        "batch_norm_moments", "merge_moments", "batch_norm_sums",
-        "batch_norm_gradient", "max_pool", "max_pool_backward", "average_pool",
+       {"batch_norm_statistics", "batch_norm_moments", "merge_moments",
+        "batch_norm_apply", "batch_norm_sums", "batch_norm_gradient",
+        "max_pool", "max_pool_backward", "average_pool",
         "average_pool_backward", "relu_backward"})
     names.emplace("chexnet::" + std::string(name), "");
   for (const char* name :

@@ -1,14 +1,19 @@
-// The textbook form: each layer's input is a new concatenation of all before
-// it, so copies and memory grow with the square of a block's layers. It is what
-// the engine, which writes in place, is compared with. A view of one growing
-// map instead of the copy would send BatchNorm to CUDA kernels for any strides
-// (docs/lab/2026-11-28-gpu.md).
+// Each layer of a block sees the features of all before it. Two forms:
+//
+// our kernels      features of a block are one map, and their gradient another,
+//                  in which channels come in place. BatchNorm reads and adds to
+//                  a part of them; no convolution sees them
+// ATen's operators the textbook's: each layer's input is a new concatenation,
+//                  so copies grow with the square of a block's layers. ATen's
+//                  BatchNorm takes no parts of maps. It is what the engine is
+//                  compared with
 #include <ATen/ATen.h>
 
 #include <utility>
 #include <vector>
 
 #include "backbone.hpp"
+#include "own_operators.hpp"
 
 namespace chexnet {
 namespace {
@@ -22,6 +27,49 @@ at::Tensor joined(const at::Tensor& a, const at::Tensor& b,
       .permute({0, 3, 1, 2});
 }
 
+// A block's input and what its layers have added. In our kernels' form with the
+// statistics of each channel, found when it comes.
+class Features {
+ public:
+  // Of x; there will be `most` channels.
+  Features(const LayerContext& context, const at::Tensor& x, int64_t most,
+           Mode mode)
+      : context_(context),
+        mode_(mode),
+        grows_(context.kernels && own_kernels_take(x, most)) {
+    if (grows_) {
+      const auto format = x.options().memory_format(context.memory_format);
+      map_ = at::empty({x.size(0), most, x.size(2), x.size(3)}, format);
+      statistics_ = new_statistics(context, x, most);
+    }
+    append(x);
+  }
+  void append(const at::Tensor& x) {
+    const int64_t before = channels_, added = x.size(1);
+    channels_ += added;
+    if (grows_)
+      find_statistics(
+          context_, dense(x), map_.narrow(1, before, added), mode_, true,
+          {statistics_.mean.narrow(0, before, added),
+           statistics_.var.narrow(0, before, added), statistics_.pixels});
+    else
+      map_ = before == 0 ? x : joined(map_, x, context_.memory_format);
+  }
+  at::Tensor map() const {
+    return grows_ ? map_.narrow(1, 0, channels_) : map_;
+  }
+  // Set for the channels of map().
+  const MapStatistics& statistics() const { return statistics_; }
+
+ private:
+  const LayerContext& context_;
+  Mode mode_;
+  bool grows_;
+  at::Tensor map_;
+  int64_t channels_ = 0;
+  MapStatistics statistics_;
+};
+
 // BN-ReLU-1x1-BN-ReLU-3x3: `in` channels -> `growth` new ones.
 class DenseLayer {
  public:
@@ -30,15 +78,16 @@ class DenseLayer {
         conv1_(c, name + ".conv1"),
         norm2_(c, name + ".norm2"),
         conv2_(c, name + ".conv2", {.padding = 1}) {}
-  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
-    const at::Tensor narrow = conv1_.forward(norm1_.forward(x, pass), pass);
+  at::Tensor forward(const Features& x, const ForwardPass& pass) {
+    const at::Tensor wide = norm1_.forward(x.map(), pass, x.statistics());
+    const at::Tensor narrow = conv1_.forward(wide, pass);
     return conv2_.forward(norm2_.forward(narrow, pass), pass);
   }
-  // The gradient by x, plus `more`.
-  at::Tensor backward(const at::Tensor& dy, const MicroBatch& part,
-                      const at::Tensor& more) {
+  // Adds to `sum` the gradient by x.
+  void backward_onto(const at::Tensor& sum, const at::Tensor& dy,
+                     const MicroBatch& part) {
     const at::Tensor d = norm2_.backward(conv2_.backward(dy, part), part);
-    return norm1_.backward(conv1_.backward(d, part), part, more);
+    norm1_.backward_onto(sum, conv1_.backward(d, part), part);
   }
 
  private:
@@ -48,7 +97,6 @@ class DenseLayer {
   Convolution conv2_;
 };
 
-// Each layer sees the features of all before it.
 class DenseBlock {
  public:
   DenseBlock(const LayerContext& c, const std::string& name, int64_t in,
@@ -63,28 +111,33 @@ class DenseBlock {
   }
 
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
-    at::Tensor features = x;
-    for (auto& layer : layers_)
-      features = joined(features, layer.forward(features, pass),
-                        context_.memory_format);
-    return features;
+    Features features(context_, x, channels(), pass.mode);
+    for (auto& layer : layers_) features.append(layer.forward(features, pass));
+    statistics_ = features.statistics();
+    return features.map();
   }
-  // Each layer adds what came to its inputs from all behind it.
+  // Of what the last forward gave, once; undefined where ATen's operators
+  // compute.
+  MapStatistics take_statistics() { return std::exchange(statistics_, {}); }
+  // Each layer adds to the gradient of its inputs, in place in dy.
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
-    at::Tensor gradient = dy;
+    const auto channels = [&](int64_t from, int64_t count) {
+      return dy.narrow(1, from, count);
+    };
     for (size_t i = layers_.size(); i-- > 0;) {
       const int64_t before = in_ + static_cast<int64_t>(i) * growth_;
-      const at::Tensor own = gradient.narrow(1, before, growth_)
-                                 .contiguous(context_.memory_format);
-      gradient = layers_[i].backward(own, part, gradient.narrow(1, 0, before));
+      const at::Tensor own =
+          channels(before, growth_).contiguous(context_.memory_format);
+      layers_[i].backward_onto(channels(0, before), own, part);
     }
-    return gradient;
+    return channels(0, in_).contiguous(context_.memory_format);
   }
 
  private:
   const LayerContext& context_;
   int64_t in_, growth_;
   std::vector<DenseLayer> layers_;
+  MapStatistics statistics_;
 };
 
 // BN-ReLU, a 2x2 average, and a 1x1 that halves the channels. The paper has the
@@ -94,8 +147,10 @@ class Transition {
  public:
   Transition(const LayerContext& c, const std::string& name)
       : norm_(c, name + ".norm"), pool_(c), conv_(c, name + ".conv") {}
-  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
-    return conv_.forward(pool_.forward(norm_.forward(x, pass), pass), pass);
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass,
+                     const MapStatistics& known) {
+    const at::Tensor wide = norm_.forward(x, pass, known);
+    return conv_.forward(pool_.forward(wide, pass), pass);
   }
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
     return norm_.backward(pool_.backward(conv_.backward(dy, part)), part);
@@ -133,15 +188,19 @@ class DenseNet final : public Backbone {
                        const ForwardPass& pass) override {
     at::Tensor x = pool0_.forward(
         norm0_.forward(conv0_.forward(images, pass), pass), pass);
-    x = transitions_[0].forward(blocks_[0].forward(x, pass), pass);
+    x = blocks_[0].forward(x, pass);
+    x = transitions_[0].forward(x, pass, blocks_[0].take_statistics());
     return blocks_[1].forward(x, pass);
   }
   at::Tensor from_middle(const at::Tensor& middle,
                          const ForwardPass& pass) override {
     at::Tensor x = middle;
-    for (size_t b = 2; b < 4; ++b)
-      x = blocks_[b].forward(transitions_[b - 1].forward(x, pass), pass);
-    return norm5_.forward(x, pass);
+    for (size_t b = 2; b < 4; ++b) {
+      x = transitions_[b - 1].forward(x, pass,
+                                      blocks_[b - 1].take_statistics());
+      x = blocks_[b].forward(x, pass);
+    }
+    return norm5_.forward(x, pass, blocks_[3].take_statistics());
   }
   void backward(const at::Tensor& dy, const MicroBatch& part) override {
     at::Tensor gradient = norm5_.backward(dy, part);

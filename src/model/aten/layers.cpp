@@ -69,39 +69,69 @@ BatchNorm::BatchNorm(const LayerContext& context, const std::string& name,
       weight_(context.parameters.id_of(name + ".weight")),
       bias_(context.parameters.id_of(name + ".bias")) {}
 
-at::Tensor BatchNorm::forward(const at::Tensor& x, const ForwardPass& pass) {
-  return compute(x, pass, {}, relu_);
+MapStatistics new_statistics(const LayerContext& context, const at::Tensor& x,
+                             int64_t channels) {
+  const auto options =
+      x.options().dtype(context.parameters.flat_running().scalar_type());
+  MapStatistics made{at::empty({channels}, options),
+                     at::empty({channels}, options)};
+  if (context.sync != nullptr) made.pixels = at::empty({1}, options);
+  return made;
+}
+
+void find_statistics(const LayerContext& context, const at::Tensor& x,
+                     const std::optional<at::Tensor>& copy, Mode mode,
+                     bool kernels, const MapStatistics& to) {
+  if (context.sync == nullptr || mode != Mode::kTraining)
+    return batch_norm_statistics(x, copy, to);
+  const at::Tensor own = batch_norm_moments(x, copy, kernels);
+  merge_moments(of_all_ranks(*context.sync, own), to, kernels);
+}
+
+at::Tensor BatchNorm::forward(const at::Tensor& x, const ForwardPass& pass,
+                              const MapStatistics& known) {
+  return compute(x, pass, known, {}, relu_);
 }
 
 at::Tensor BatchNorm::forward_onto(const at::Tensor& shortcut,
                                    const at::Tensor& x,
                                    const ForwardPass& pass) {
   assert(!relu_);
-  return compute(x, pass, shortcut, true);
+  return compute(x, pass, {}, shortcut, true);
 }
 
+// By our kernels, and where ranks share statistics, in passes; else by the
+// library's operator.
 at::Tensor BatchNorm::compute(const at::Tensor& x, const ForwardPass& pass,
+                              const MapStatistics& known,
                               const std::optional<at::Tensor>& shortcut,
                               bool relu) {
   const Parameters& p = context_.parameters;
-  const BatchNormInput input{x, p.value(weight_), p.value(bias_), relu};
-  const bool kernels = context_.kernels && own_kernels_take(x);
-  if (!pass.training())
-    return batch_norm_inference(input, p.running_mean(statistics_),
-                                p.running_var(statistics_), shortcut, kernels);
+  BatchNormInput input{x, p.value(weight_), p.value(bias_), known, relu};
+  const bool kernels =
+      known.mean.defined() || (context_.kernels && own_kernels_take(x));
+  if (!pass.training()) {
+    input.statistics = {p.running_mean(statistics_),
+                        p.running_var(statistics_)};
+    return batch_norm_apply(input, shortcut, {}, kernels);
+  }
   kernels_ = kernels;
+  x_ = x;
   at::Tensor y;
-  if (context_.sync != nullptr) {
-    y = forward_synchronized(input, pass.micro_batch, shortcut);
-  } else if (kernels_) {
-    at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
-    std::tie(y, mean_, invstd_) = batch_norm_training(
-        input, mean, var, 1.0 / (pass.micro_batch.index + 1), shortcut);
+  if (kernels_ || context_.sync != nullptr) {
+    if (!known.mean.defined()) {
+      input.statistics = new_statistics(context_, x, x.size(1));
+      find_statistics(context_, x, {}, pass.mode, kernels_, input.statistics);
+    }
+    of_batch_ = input.statistics;
+    const KeptStatistics kept{p.batch_mean(statistics_),
+                              p.batch_var(statistics_),
+                              1.0 / pass.micro_batch.count};
+    y = batch_norm_apply(input, shortcut, kept, kernels_);
   } else {
-    y = forward_own(x, pass.micro_batch);
+    y = forward_by_library(x, pass.micro_batch);
     add_and_cut(y, shortcut, relu);
   }
-  x_ = x;
   if (relu_ && !kernels_) y_ = y;
   return y;
 }
@@ -109,8 +139,8 @@ at::Tensor BatchNorm::compute(const at::Tensor& x, const ForwardPass& pass,
 // The operator chooses among the library's kernels, as PyTorch does, and writes
 // the batch's mean and unbiased variance where they travel from: the momentum
 // 1 / n of micro-batch n makes them the mean over micro-batches.
-at::Tensor BatchNorm::forward_own(const at::Tensor& x,
-                                  const MicroBatch& micro_batch) {
+at::Tensor BatchNorm::forward_by_library(const at::Tensor& x,
+                                         const MicroBatch& micro_batch) {
   const Parameters& p = context_.parameters;
   at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
   at::Tensor y;
@@ -122,66 +152,72 @@ at::Tensor BatchNorm::forward_own(const at::Tensor& x,
   return y;
 }
 
-// Running variances take n / (n - 1), as PyTorch's do.
-at::Tensor BatchNorm::forward_synchronized(
-    const BatchNormInput& input, const MicroBatch& micro_batch,
-    const std::optional<at::Tensor>& shortcut) {
-  const Parameters& p = context_.parameters;
-  at::Tensor mean = p.batch_mean(statistics_), var = p.batch_var(statistics_);
-  const at::Tensor all = of_all_ranks(
-      *context_.sync, batch_norm_moments(input.x, mean, var, kernels_));
-  of_all_ = merge_moments(all, mean, var, 1.0 / micro_batch.count, kernels_);
-  return batch_norm_inference(input, of_all_.mean, of_all_.var, shortcut,
-                              kernels_);
+at::Tensor BatchNorm::backward(const at::Tensor& dy,
+                               const MicroBatch& micro_batch) {
+  return compute_backward(dy, micro_batch, {});
 }
 
-at::Tensor BatchNorm::backward(const at::Tensor& given,
-                               const MicroBatch& micro_batch,
-                               const std::optional<at::Tensor>& more) {
-  const Parameters& p = context_.parameters;
+void BatchNorm::backward_onto(const at::Tensor& sum, const at::Tensor& dy,
+                              const MicroBatch& micro_batch) {
+  compute_backward(dy, micro_batch, sum);
+}
+
+at::Tensor BatchNorm::compute_backward(const at::Tensor& given,
+                                       const MicroBatch& micro_batch,
+                                       const std::optional<at::Tensor>& sum) {
+  const at::Tensor x = std::exchange(x_, {});
   // ReLU's cut is the kernels' own work, and else made once for all passes.
-  const BatchNormInput input{std::exchange(x_, {}), p.value(weight_),
-                             p.value(bias_), relu_ && kernels_};
   at::Tensor dy = given;
   if (kernels_)
     dy = dense(given);
   else if (relu_)
     dy = at::threshold_backward(given, std::exchange(y_, {}), 0);
-  at::Tensor dx, dw, db;
-  if (context_.sync != nullptr) {
-    std::tie(dx, dw, db) = backward_synchronized(dy, input, more);
-  } else if (kernels_) {
-    std::tie(dx, dw, db) = batch_norm_gradients(
-        dy, input, std::exchange(mean_, {}), std::exchange(invstd_, {}), more);
+  at::Tensor dx;
+  ChannelSums sums;
+  if (kernels_ || context_.sync != nullptr) {
+    dx = sum ? *sum : at::empty_like(dy);
+    sums = backward_in_passes(dy, x, dx, sum.has_value());
   } else {
-    std::tie(dx, dw, db) = at::batch_norm_backward(
-        dy, input.x, input.weight, p.running_mean(statistics_),
-        p.running_var(statistics_), std::exchange(mean_, {}),
-        std::exchange(invstd_, {}), true, kBatchNormEpsilon, {true, true, true},
-        std::exchange(reserve_, {}));
-    if (more) dx.add_(*more);
+    sums = backward_by_library(dy, x, dx);
+    if (sum) sum->add_(dx);
   }
-  context_.gradients.add(bias_, db, micro_batch);
-  context_.gradients.add(weight_, dw, micro_batch);
+  context_.gradients.add(bias_, sums.dbias, micro_batch);
+  context_.gradients.add(weight_, sums.dweight, micro_batch);
   return dx;
 }
 
-// The gradients of weight and bias are this rank's sums, averaged later like
-// all others.
-std::tuple<at::Tensor, at::Tensor, at::Tensor> BatchNorm::backward_synchronized(
-    const at::Tensor& dy, const BatchNormInput& input,
-    const std::optional<at::Tensor>& more) {
-  const MergedMoments moments = std::exchange(of_all_, {});
-  const auto [dw, db] = batch_norm_sums(dy, input, moments, kernels_);
-  const at::Tensor all =
-      of_all_ranks(*context_.sync, at::cat({dw, db}).to(at::kDouble))
-          .sum(0)
-          .to(dw.scalar_type());
-  const int64_t channels = dw.numel();
-  return {
-      batch_norm_gradient(dy, input, moments, all.narrow(0, 0, channels),
-                          all.narrow(0, channels, channels), more, kernels_),
-      dw, db};
+ChannelSums BatchNorm::backward_by_library(const at::Tensor& dy,
+                                           const at::Tensor& x,
+                                           at::Tensor& dx) {
+  const Parameters& p = context_.parameters;
+  ChannelSums sums;
+  std::tie(dx, sums.dweight, sums.dbias) = at::batch_norm_backward(
+      dy, x, p.value(weight_), p.running_mean(statistics_),
+      p.running_var(statistics_), std::exchange(mean_, {}),
+      std::exchange(invstd_, {}), true, kBatchNormEpsilon, {true, true, true},
+      std::exchange(reserve_, {}));
+  return sums;
+}
+
+// dx needs all ranks' sums; the gradients of weight and bias are this rank's,
+// averaged later like all others.
+ChannelSums BatchNorm::backward_in_passes(const at::Tensor& dy,
+                                          const at::Tensor& x, at::Tensor& dx,
+                                          bool adds) {
+  const Parameters& p = context_.parameters;
+  const BatchNormInput input{x, p.value(weight_), p.value(bias_),
+                             std::exchange(of_batch_, {}), relu_ && kernels_};
+  ChannelSums own = batch_norm_sums(dy, input, kernels_);
+  ChannelSums all = own;
+  if (context_.sync != nullptr) {
+    const at::Tensor both = at::cat({own.dweight, own.dbias}).to(at::kDouble);
+    const at::Tensor sums =
+        of_all_ranks(*context_.sync, both).sum(0).to(own.dweight.scalar_type());
+    const int64_t channels = own.dweight.numel();
+    all = {sums.narrow(0, 0, channels), sums.narrow(0, channels, channels)};
+  }
+  batch_norm_gradient(dy, input, all, dx, adds, kernels_);
+  return own;
 }
 
 at::Tensor MaxPool::forward(const at::Tensor& x, const ForwardPass& pass) {

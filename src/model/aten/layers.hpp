@@ -9,15 +9,14 @@
 
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
+#include "batch_norm_operators.hpp"
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/model/backend.hpp"
 #include "chexnet/model/engine/micro_batch.hpp"
 #include "chexnet/model/parameters.hpp"
 #include "gradient_writer.hpp"
-#include "synchronized_batch_norm.hpp"
 
 namespace chexnet {
 
@@ -60,6 +59,15 @@ class Convolution {
   at::Tensor x_;
 };
 
+// Of `channels` channels, not set yet, for maps like x.
+MapStatistics new_statistics(const LayerContext& context, const at::Tensor& x,
+                             int64_t channels);
+// Of the pixels of the batch, with context.sync of all ranks' in training; x
+// also to `copy`.
+void find_statistics(const LayerContext& context, const at::Tensor& x,
+                     const std::optional<at::Tensor>& copy, Mode mode,
+                     bool kernels, const MapStatistics& to);
+
 // BatchNorm, by default followed by ReLU. With context.sync the batch is that
 // of all ranks.
 class BatchNorm {
@@ -67,33 +75,40 @@ class BatchNorm {
   enum class Then { kNothing, kRelu };
   BatchNorm(const LayerContext& context, const std::string& name,
             Then then = Then::kRelu);
-  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
+  // `known`: x's statistics, where x is of Features that have them.
+  at::Tensor forward(const at::Tensor& x, const ForwardPass& pass,
+                     const MapStatistics& known = {});
   // ReLU(BatchNorm(x) + shortcut), of a layer with Then::kNothing: its backward
   // is given what that ReLU has masked.
   at::Tensor forward_onto(const at::Tensor& shortcut, const at::Tensor& x,
                           const ForwardPass& pass);
-  // The gradient by x; plus `more`, which came to x another way.
-  at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch,
-                      const std::optional<at::Tensor>& more = {});
+  // The gradient by x.
+  at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch);
+  // The same, added to `sum`.
+  void backward_onto(const at::Tensor& sum, const at::Tensor& dy,
+                     const MicroBatch& micro_batch);
 
  private:
   at::Tensor compute(const at::Tensor& x, const ForwardPass& pass,
+                     const MapStatistics& known,
                      const std::optional<at::Tensor>& shortcut, bool relu);
-  at::Tensor forward_own(const at::Tensor& x, const MicroBatch& micro_batch);
-  at::Tensor forward_synchronized(const BatchNormInput& input,
-                                  const MicroBatch& micro_batch,
-                                  const std::optional<at::Tensor>& shortcut);
-  std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_synchronized(
-      const at::Tensor& dy, const BatchNormInput& input,
-      const std::optional<at::Tensor>& more);
+  at::Tensor forward_by_library(const at::Tensor& x,
+                                const MicroBatch& micro_batch);
+  at::Tensor compute_backward(const at::Tensor& dy,
+                              const MicroBatch& micro_batch,
+                              const std::optional<at::Tensor>& sum);
+  ChannelSums backward_by_library(const at::Tensor& dy, const at::Tensor& x,
+                                  at::Tensor& dx);
+  ChannelSums backward_in_passes(const at::Tensor& dy, const at::Tensor& x,
+                                 at::Tensor& dx, bool adds);
   const LayerContext& context_;
   bool relu_;
   bool kernels_ = false;  // of the last forward in training
   int statistics_, weight_, bias_;
-  // `reserve`: what the operator's forward leaves for its backward. y_ where
-  // ATen's operators cut: our kernels know from x where ReLU cut.
-  at::Tensor x_, y_, mean_, invstd_, reserve_;
-  MergedMoments of_all_;  // ranks, where BatchNorm is synchronized
+  at::Tensor x_;
+  at::Tensor y_;  // where ATen's operators cut: our kernels know it from x
+  MapStatistics of_batch_;              // in passes
+  at::Tensor mean_, invstd_, reserve_;  // for the library's backward
 };
 
 // 3x3, stride 2, padding 1.

@@ -13,11 +13,10 @@
 
 namespace chexnet {
 
-constexpr double kBatchNormEpsilon = 1e-5;  // torchvision's
-
 // Whether kernels of our own take such a map on its device: channels-last, in
-// fp32, fp16 or bf16, pixels of whole 16 bytes, less than 32 GiB.
-bool own_kernels_take(const at::Tensor& x);
+// fp32, fp16 or bf16, pixels of whole 16 bytes, less than 32 GiB, also when it
+// grows to `most_channels`.
+bool own_kernels_take(const at::Tensor& x, int64_t most_channels = 0);
 
 // As our kernels take gradients: channels-last, a copy where it is not.
 at::Tensor dense(const at::Tensor& dy);
@@ -25,33 +24,6 @@ at::Tensor dense(const at::Tensor& dy);
 // y += shortcut, then ReLU, in place and by ATen's operators.
 void add_and_cut(at::Tensor& y, const std::optional<at::Tensor>& shortcut,
                  bool relu);
-
-// BatchNorm of x [N,C,H,W]; weight, bias and what is per channel [C] in the
-// master type.
-struct BatchNormInput {
-  at::Tensor x, weight, bias;
-  bool relu = false;
-};
-
-// y = BatchNorm(x) (+ shortcut), then ReLU; mean and 1 / sqrt(variance + 1e-5)
-// of the map; and kept = (1 - momentum) * kept + momentum * new of mean and
-// unbiased variance.
-std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm_training(
-    const BatchNormInput& input, at::Tensor& kept_mean, at::Tensor& kept_var,
-    double momentum, const std::optional<at::Tensor>& shortcut);
-
-// The same by statistics that are given.
-at::Tensor batch_norm_inference(const BatchNormInput& input,
-                                const at::Tensor& mean, const at::Tensor& var,
-                                const std::optional<at::Tensor>& shortcut,
-                                bool kernels);
-
-// dx (+ more), dweight, dbias of BatchNorm and ReLU, without a shortcut; x
-// tells where ReLU cut. `more` has dx's shape, rows of pixels may be further
-// apart.
-std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm_gradients(
-    const at::Tensor& dy, const BatchNormInput& input, const at::Tensor& mean,
-    const at::Tensor& invstd, const std::optional<at::Tensor>& more);
 
 // Windows of 3x3, two apart, one pixel beyond each edge. Which pixel of its
 // window each value is, in the device's own form, goes back with the gradient;

@@ -4,12 +4,9 @@
 // types.
 #pragma once
 
-namespace chexnet {
+#include "kernel_arguments.hpp"
 
-// Of a map that is pooled; kernels/pool.cu has the same.
-struct PooledShape {
-  int height, width, vectors;
-};
+namespace chexnet {
 
 template <class Signature>
 struct Kernel;
@@ -21,34 +18,24 @@ struct Kernel<void(Parameters...)> {
 // --- kernels/batch_norm.cu
 
 inline constexpr Kernel<void(const void* x, long long rows, int vectors,
-                             float* partial, unsigned* arrived, float* mean,
-                             float* invstd, float* kept_mean, float* kept_var,
-                             float momentum, float epsilon, double* moments)>
+                             WrittenRows copy, PartialSums partial, float* mean,
+                             float* var, double* moments)>
     kBatchNormStatistics{"batch_norm_statistics"};
-inline constexpr Kernel<void(
-    const void* x, long long rows, int vectors, const float* mean,
-    const float* spread, int is_variance, float epsilon, const float* weight,
-    const float* bias, const void* shortcut, int relu, void* y)>
+inline constexpr Kernel<void(BatchNormArguments n, const void* shortcut,
+                             KeptChannels kept, void* y)>
     kBatchNormApply{"batch_norm_apply"};
-inline constexpr Kernel<void(const void* dy, const void* x, long long rows,
-                             int vectors, const float* mean,
-                             const float* invstd, const float* weight,
-                             const float* bias, int relu, float* partial,
-                             unsigned* arrived, float* dweight, float* dbias)>
+inline constexpr Kernel<void(BatchNormArguments n, const void* dy,
+                             PartialSums partial, float* dweight, float* dbias)>
     kBatchNormSums{"batch_norm_sums"};
-inline constexpr Kernel<void(
-    const void* dy, const void* x, long long rows, int vectors,
-    const float* mean, const float* invstd, const float* weight,
-    const float* bias, int relu, const float* dweight, const float* dbias,
-    const float* all_rows, const void* more, long long more_vectors, void* dx)>
+inline constexpr Kernel<void(BatchNormArguments n, const void* dy,
+                             const float* dweight, const float* dbias,
+                             const float* all_rows, int adds, WrittenRows dx)>
     kBatchNormGradient{"batch_norm_gradient"};
 
 // --- kernels/moments.cu
 
 inline constexpr Kernel<void(const double* all, int ranks, int channels,
-                             float* mean, float* var, float* invstd,
-                             float* pixels, float* kept_mean, float* kept_var,
-                             float share, float epsilon)>
+                             float* mean, float* var, float* pixels)>
     kMergeMoments{"merge_moments"};
 
 // --- kernels/pool.cu

@@ -38,8 +38,9 @@ KernelModule compiled(const char* source, at::ScalarType type) {
   const std::string gpu =
       std::to_string(attribute(cudaDevAttrComputeCapabilityMajor)) +
       std::to_string(attribute(cudaDevAttrComputeCapabilityMinor));
-  return KernelModule(compile_kernels(std::string(kVectorKernels) + source,
-                                      "sm_" + gpu, {element_of(type)}));
+  const std::string text = std::string(kKernelArguments) + kVectorKernels;
+  return KernelModule(
+      compile_kernels(text + source, "sm_" + gpu, {element_of(type)}));
 }
 
 }  // namespace

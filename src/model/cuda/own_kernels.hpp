@@ -14,6 +14,7 @@
 
 namespace chexnet {
 
+extern const char* const kKernelArguments;   // kernel_arguments.hpp
 extern const char* const kVectorKernels;     // kernels/vectors.cu
 extern const char* const kBatchNormKernels;  // kernels/batch_norm.cu
 extern const char* const kMomentKernels;     // kernels/moments.cu
@@ -21,7 +22,7 @@ extern const char* const kPoolKernels;       // kernels/pool.cu
 
 constexpr int64_t kVectorBytes = 16;  // what a thread reads at once
 
-// `source`: one of the above but the first. Any thread; never unloaded.
+// `source`: one of the last three. Any thread; never unloaded.
 // DeviceError where it cannot be compiled.
 cudaKernel_t own_kernel(const char* source, const char* name,
                         at::ScalarType type);

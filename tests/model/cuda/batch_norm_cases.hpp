@@ -23,18 +23,19 @@ struct Size {
 
 // The results of the kernels on a map; and of the definition, in double.
 struct Results {
-  Values mean, invstd, kept_mean, kept_var, y, y_inference, dweight, dbias, dx;
+  Values mean, var, kept_mean, kept_var, y, y_inference, dweight, dbias, dx;
 };
 
 struct Case {
   Size size;
-  bool relu = false, shortcut = false, more = false;
-  float center = 0;  // of x
-  Values x = {}, weight = {}, bias = {}, shortcuts = {}, dy = {};
-  Values mores = {};  // twice as wide
+  bool relu = false, shortcut = false;
+  bool adds = false;  // dx to `sum`
+  float center = 0;   // of x
+  int gap = 0;        // vectors between rows of x and of dx
+  Values x = {}, weight = {}, bias = {}, shortcuts = {}, dy = {}, sum = {};
 };
 
-constexpr float kKept = 2, kMomentum = .25F;
+constexpr float kKept = 2, kShare = .25F;
 
 inline std::vector<unsigned> order_of(unsigned count, bool backwards) {
   std::vector<unsigned> order(count);
@@ -55,14 +56,14 @@ inline Case made(Case c, Values (*rounded)(const Values&), unsigned seed) {
   c.x = rounded(fill(c.size.count(), c.center, 1));
   c.dy = rounded(fill(c.size.count(), .1F, 1));
   c.shortcuts = rounded(fill(c.size.count(), 0, 1));
-  c.mores = rounded(fill(2 * c.size.count(), 0, 1));
+  c.sum = rounded(fill(c.size.count(), 0, 1));
   c.weight = fill(channels, 1, .3F);
   c.bias = fill(channels, 0, .3F);
   c.weight[1] = c.bias[1] = 0;  // ReLU of 0 cuts the gradient
   return c;
 }
 
-// One channel after the other. `invstd` of the definition is that of the batch.
+// One channel after the other.
 inline Results by_definition(const Case& c) {
   const auto rows = static_cast<size_t>(c.size.rows),
              channels = static_cast<size_t>(c.size.channels);
@@ -82,8 +83,8 @@ inline Results by_definition(const Case& c) {
       variance += (x(row) - mean) * (x(row) - mean) / n;
     const double invstd = 1 / std::sqrt(variance + double{kEpsilon});
     const double unbiased = rows > 1 ? variance * n / (n - 1) : 0;
-    const double kept_mean = kKept + kMomentum * (mean - kKept);
-    const double kept_var = kKept + kMomentum * (unbiased - kKept);
+    const double kept_mean = kKept + kShare * mean;
+    const double kept_var = kKept + kShare * unbiased;
     const double w = c.weight[k], b = c.bias[k];
     const auto y = [&](size_t row, double center, double scale) {
       double out = (x(row) - center) * scale * w + b;
@@ -103,14 +104,14 @@ inline Results by_definition(const Case& c) {
       const size_t at = row * channels + k;
       const double z = (x(row) - mean) * invstd;
       double dx = w * invstd * (dy(row) - dbias / n - z * dweight / n);
-      if (c.more) dx += c.mores[2 * row * channels + k];
+      if (c.adds) dx += c.sum[at];
       r.y[at] = static_cast<float>(y(row, mean, invstd));
       r.y_inference[at] = static_cast<float>(
           y(row, kept_mean, 1 / std::sqrt(kept_var + double{kEpsilon})));
       r.dx[at] = static_cast<float>(dx);
     }
     put(r.mean, mean);
-    put(r.invstd, invstd);
+    put(r.var, variance);
     put(r.kept_mean, kept_mean);
     put(r.kept_var, kept_var);
     put(r.dweight, dweight);

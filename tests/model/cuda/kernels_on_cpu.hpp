@@ -3,6 +3,7 @@
 #pragma once
 
 #include "fakes/cuda_kernels.hpp"
+#include "model/cuda/kernel_arguments.hpp"
 // Words first, then the kernels that use them.
 #include <algorithm>
 #include <vector>

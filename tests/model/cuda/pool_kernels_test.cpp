@@ -79,7 +79,7 @@ Pooled by_definition(Map x, Map dmax, Map dmean) {
     using E = ELEMENTS(space);                                             \
     constexpr int kVectors = kChannels / space::kWidth;                    \
     const auto shape = [](const Map& map) {                                \
-      return space::Shape{map.height, map.width, kVectors};                \
+      return PooledShape{map.height, map.width, kVectors};                 \
     };                                                                     \
     const auto in = E::encoded(x.values), above = E::encoded(dmax.values), \
                beside = E::encoded(dmean.values);                          \

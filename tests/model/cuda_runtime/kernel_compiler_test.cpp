@@ -116,7 +116,9 @@ TEST_CASE("our kernels compile for every GPU and type of elements") {
         INFO(file << " for " << gpu << ", " << element);
         std::string report;
         const std::string code = compile_kernels(
-            source_of("vectors.cu") + source_of(file), gpu, {element}, &report);
+            read_text(source_file("src/model/cuda/kernel_arguments.hpp")) +
+                source_of("vectors.cu") + source_of(file),
+            gpu, {element}, &report);
         for (const auto& [name, use] : uses_of(report)) {
           INFO(name);
           CHECK(use.registers <= kMostRegisters);

@@ -51,6 +51,10 @@ struct Three {
   Vector first, second, third;
 };
 
+__device__ inline const Vector* vectors_of(const void* map) {
+  return static_cast<const Vector*>(map);
+}
+
 // `values` begin at 16 bytes.
 __device__ inline void channels_of(const float* values, int vector,
                                    float (&to)[kWidth]) {
@@ -62,12 +66,20 @@ __device__ inline void channels_of(const float* values, int vector,
   }
 }
 
+// 1 / sqrt(variance + epsilon), of equal bits in all kernels: ReLU cuts the same
+// elements in backward.
+__device__ inline void inverse_deviations(const BatchNormArguments& n, int vector,
+                                          float (&to)[kWidth]) {
+  channels_of(n.var, vector, to);
+  for (int i = 0; i < kWidth; ++i) to[i] = 1.0F / sqrtf(to[i] + n.epsilon);
+}
+
 // Adds `sums` of all threads and blocks. True in the block that comes last for
 // these channels: there `total[i * blockDim.x + threadIdx.x]` is the sum `i` of
 // the thread's vector. `partial` has room for gridDim.y times all sums;
 // `arrived` counts for each blockIdx.x and is zero before and after.
-__device__ inline bool add_all(const float (&sums)[kSums], float* partial,
-                               unsigned int* arrived, float* total) {
+__device__ inline bool add_all(const float (&sums)[kSums],
+                               const PartialSums& partial, float* total) {
   SHARED(bool, is_last);
   const int width = static_cast<int>(blockDim.x);
   const int height = static_cast<int>(blockDim.y);
@@ -78,7 +90,7 @@ __device__ inline bool add_all(const float (&sums)[kSums], float* partial,
   const int all = own * static_cast<int>(gridDim.x);
   for (int i = 0; i < kSums; ++i) total[i * threads + thread] = sums[i];
   __syncthreads();
-  float* const mine = partial + static_cast<long long>(blockIdx.y) * all +
+  float* const mine = partial.sums + static_cast<long long>(blockIdx.y) * all +
                       static_cast<int>(blockIdx.x) * own;
   for (int j = thread; j < own; j += threads) {
     const float* const column = total + j / width * threads + j % width;
@@ -90,7 +102,7 @@ __device__ inline bool add_all(const float (&sums)[kSums], float* partial,
   __threadfence();
   __syncthreads();
   if (thread == 0)
-    is_last = atomicAdd(arrived + blockIdx.x, 1U) == gridDim.y - 1;
+    is_last = atomicAdd(partial.arrived + blockIdx.x, 1U) == gridDim.y - 1;
   __syncthreads();
   if (!is_last) return false;
   __threadfence();
@@ -99,7 +111,7 @@ __device__ inline bool add_all(const float (&sums)[kSums], float* partial,
   const int quad = thread % quads, team = thread / quads;
   if (team < teams) {
     const Quad* const from =
-        reinterpret_cast<const Quad*>(partial) + blockIdx.x * quads + quad;
+        reinterpret_cast<const Quad*>(partial.sums) + blockIdx.x * quads + quad;
     Quad sum = {{0, 0, 0, 0}};
     UNROLL(8)
     for (int y = team; y < static_cast<int>(gridDim.y); y += teams) {
@@ -115,22 +127,21 @@ __device__ inline bool add_all(const float (&sums)[kSums], float* partial,
     for (int t = 0; t < teams; ++t) sum += total[t * own + j];
     total[j] = sum;
   }
-  if (thread == 0) arrived[blockIdx.x] = 0;
+  if (thread == 0) partial.arrived[blockIdx.x] = 0;
   __syncthreads();
   return true;
 }
 
-// Of each channel: mean and 1 / sqrt(variance + epsilon) of the map, and
-// kept = (1 - momentum) * kept + momentum * new of mean and unbiased variance.
-// Or, where `moments` is given, that alone, [2 * channels + 1]: means, variances
-// and the number of rows, for who has the other ranks' too.
+// Of each channel of x, whose rows are dense: mean and variance. Or, where
+// `moments` is given, that alone, [2 * channels + 1]: means, variances and the
+// number of rows, for who has the other ranks' too. Rows are also written to
+// `copy`, where it is given.
 // The sums are of distances from the mean of eight rows, so that a mean far from
 // 0, or one strange pixel, takes few digits from the variance.
 KERNEL void __launch_bounds__(kReducingThreads)
     batch_norm_statistics(const Vector* x, long long rows, int vectors,
-                          float* partial, unsigned int* arrived, float* mean,
-                          float* invstd, float* kept_mean, float* kept_var,
-                          float momentum, float epsilon, double* moments) {
+                          WrittenRows copy, PartialSums partial, float* mean,
+                          float* var, double* moments) {
   SHARED(BlockSums, total);
   const Place p = place();
   constexpr int kSample = 8;
@@ -141,9 +152,11 @@ KERNEL void __launch_bounds__(kReducingThreads)
     read(x[rows * (2 * s + 1) / (2 * kSample) * vectors + p.vector], v);
     for (int i = 0; i < kWidth; ++i) middle[i] += v[i] * (1.0F / kSample);
   }
+  Vector* const copied = static_cast<Vector*>(copy.first);
   for_rows<4>(
       p, rows, [&](long long row) { return x[row * vectors + p.vector]; },
-      [&](long long, const Vector& loaded) {
+      [&](long long row, const Vector& loaded) {
+        if (copied) copied[row * copy.apart + p.vector] = loaded;
         float v[kWidth];
         read(loaded, v);
         for (int i = 0; i < kWidth; ++i) {
@@ -152,7 +165,7 @@ KERNEL void __launch_bounds__(kReducingThreads)
           sums[kWidth + i] += distance * distance;
         }
       });
-  if (!add_all(sums, partial, arrived, total)) return;
+  if (!add_all(sums, partial, total)) return;
   if (threadIdx.y != 0) return;
   const float count = static_cast<float>(rows);
   for (int i = 0; i < kWidth; ++i) {
@@ -170,34 +183,37 @@ KERNEL void __launch_bounds__(kReducingThreads)
       continue;
     }
     mean[channel] = middle[i] + shift;
-    invstd[channel] = 1.0F / sqrtf(variance + epsilon);
-    const float unbiased = rows > 1 ? variance * (count / (count - 1)) : 0;
-    kept_mean[channel] += momentum * (middle[i] + shift - kept_mean[channel]);
-    kept_var[channel] += momentum * (unbiased - kept_var[channel]);
+    var[channel] = variance;
   }
 }
 
-// y = (x - mean) * scale + bias (+ shortcut), then ReLU. `spread` is invstd, or
-// the variance where `is_variance`. y may be x.
+// y = (x - mean) * scale + bias (+ shortcut), then ReLU, with scale = weight /
+// sqrt(var + epsilon). `kept`, where it is given, learns of the statistics.
 KERNEL void __launch_bounds__(kMappingThreads)
-    batch_norm_apply(const Vector* x, long long rows, int vectors,
-                     const float* mean, const float* spread, int is_variance,
-                     float epsilon, const float* weight, const float* bias,
-                     const Vector* shortcut, int relu, Vector* y) {
+    batch_norm_apply(BatchNormArguments n, const Vector* shortcut,
+                     KeptChannels kept, Vector* y) {
   const Place p = place();
+  if (kept.mean && p.row == 0) {
+    const float count = kept.rows ? *kept.rows : static_cast<float>(n.rows);
+    const float unbiased = count > 1 ? count / (count - 1) : 0;
+    for (int i = 0; i < kWidth; ++i) {
+      const int channel = p.vector * kWidth + i;
+      kept.mean[channel] += kept.share * n.mean[channel];
+      kept.var[channel] += kept.share * (n.var[channel] * unbiased);
+    }
+  }
   float center[kWidth], scale[kWidth], offset[kWidth], w[kWidth];
-  channels_of(mean, p.vector, center);
-  channels_of(spread, p.vector, scale);
-  channels_of(weight, p.vector, w);
-  channels_of(bias, p.vector, offset);
-  for (int i = 0; i < kWidth; ++i)
-    scale[i] =
-        w[i] * (is_variance ? 1.0F / sqrtf(scale[i] + epsilon) : scale[i]);
+  channels_of(n.mean, p.vector, center);
+  inverse_deviations(n, p.vector, scale);
+  channels_of(n.weight, p.vector, w);
+  channels_of(n.bias, p.vector, offset);
+  for (int i = 0; i < kWidth; ++i) scale[i] *= w[i];
   for_rows<4>(
-      p, rows,
+      p, n.rows,
       [&](long long row) {
-        const long long at = row * vectors + p.vector;
-        return Two{x[at], shortcut ? shortcut[at] : Vector{}};
+        return Two{
+            vectors_of(n.x)[row * n.x_apart + p.vector],
+            shortcut ? shortcut[row * n.vectors + p.vector] : Vector{}};
       },
       [&](long long row, const Two& loaded) {
         float v[kWidth], more[kWidth];
@@ -205,34 +221,31 @@ KERNEL void __launch_bounds__(kMappingThreads)
         read(loaded.second, more);
         for (int i = 0; i < kWidth; ++i) {
           v[i] = fmaf(v[i] - center[i], scale[i], offset[i]) + more[i];
-          if (relu) v[i] = v[i] < 0 ? 0 : v[i];  // a NaN stays one
+          if (n.relu) v[i] = v[i] < 0 ? 0 : v[i];  // a NaN stays one
         }
-        y[row * vectors + p.vector] = written(v);
+        y[row * n.vectors + p.vector] = written(v);
       });
 }
 
 // Sums over the rows of dy, 0 where ReLU cut: dbias = sum(dy) and dweight =
 // sum(dy * (x - mean) * invstd).
 KERNEL void __launch_bounds__(kReducingThreads)
-    batch_norm_sums(const Vector* dy, const Vector* x, long long rows,
-                    int vectors, const float* mean, const float* invstd,
-                    const float* weight, const float* bias, int relu,
-                    float* partial, unsigned int* arrived, float* dweight,
-                    float* dbias) {
+    batch_norm_sums(BatchNormArguments n, const Vector* dy, PartialSums partial,
+                    float* dweight, float* dbias) {
   SHARED(BlockSums, total);
   const Place p = place();
   float center[kWidth], scale[kWidth], offset[kWidth], w[kWidth];
-  channels_of(mean, p.vector, center);
-  channels_of(invstd, p.vector, scale);
-  channels_of(weight, p.vector, w);
-  channels_of(bias, p.vector, offset);
+  channels_of(n.mean, p.vector, center);
+  inverse_deviations(n, p.vector, scale);
+  channels_of(n.weight, p.vector, w);
+  channels_of(n.bias, p.vector, offset);
   for (int i = 0; i < kWidth; ++i) scale[i] *= w[i];
   float sums[kSums] = {};
   for_rows<4>(
-      p, rows,
+      p, n.rows,
       [&](long long row) {
-        const long long at = row * vectors + p.vector;
-        return Two{dy[at], x[at]};
+        return Two{dy[row * n.vectors + p.vector],
+                   vectors_of(n.x)[row * n.x_apart + p.vector]};
       },
       [&](long long, const Two& loaded) {
         float d[kWidth], v[kWidth];
@@ -240,54 +253,52 @@ KERNEL void __launch_bounds__(kReducingThreads)
         read(loaded.second, v);
         for (int i = 0; i < kWidth; ++i) {
           const float distance = v[i] - center[i];
-          if (relu && fmaf(distance, scale[i], offset[i]) <= 0) d[i] = 0;
+          if (n.relu && fmaf(distance, scale[i], offset[i]) <= 0) d[i] = 0;
           sums[i] += d[i];
           sums[kWidth + i] += d[i] * distance;
         }
       });
-  if (!add_all(sums, partial, arrived, total)) return;
+  if (!add_all(sums, partial, total)) return;
   if (threadIdx.y != 0) return;
+  float invstd[kWidth];
+  inverse_deviations(n, p.vector, invstd);
   for (int i = 0; i < kWidth; ++i) {
     const int channel = p.vector * kWidth + i;
     dbias[channel] = total[i * blockDim.x + threadIdx.x];
     dweight[channel] =
-        total[(kWidth + i) * blockDim.x + threadIdx.x] * invstd[channel];
+        total[(kWidth + i) * blockDim.x + threadIdx.x] * invstd[i];
   }
 }
 
 // dx = scale * (dy - mean(dy) - z * mean(dy * z)) with z = (x - mean) * invstd
-// and scale = weight * invstd (Ioffe and Szegedy, 2015), plus `more`, rows of
-// which are `more_vectors` apart, where it is given. dx may be dy. Means are
-// dbias and dweight by the number of rows, or by *all_rows, where they are sums
-// of other ranks' rows too.
+// and scale = weight * invstd (Ioffe and Szegedy, 2015); or with `adds` that on
+// top of what is in dx. Means are dbias and dweight by the number of rows, or by
+// *all_rows, where they are sums of other ranks' rows too.
 KERNEL void __launch_bounds__(kMappingThreads)
-    batch_norm_gradient(const Vector* dy, const Vector* x, long long rows,
-                        int vectors, const float* mean, const float* invstd,
-                        const float* weight, const float* bias, int relu,
-                        const float* dweight, const float* dbias,
-                        const float* all_rows, const Vector* more,
-                        long long more_vectors, Vector* dx) {
+    batch_norm_gradient(BatchNormArguments n, const Vector* dy, const float* dweight,
+                        const float* dbias, const float* all_rows, int adds,
+                        WrittenRows dx) {
   const Place p = place();
-  const float count = all_rows ? *all_rows : static_cast<float>(rows);
+  const float count = all_rows ? *all_rows : static_cast<float>(n.rows);
   float center[kWidth], scale[kWidth], offset[kWidth], flat[kWidth],
       slope[kWidth];
-  channels_of(mean, p.vector, center);
-  channels_of(bias, p.vector, offset);
-  channels_of(invstd, p.vector, slope);
-  channels_of(weight, p.vector, scale);
+  channels_of(n.mean, p.vector, center);
+  channels_of(n.bias, p.vector, offset);
+  inverse_deviations(n, p.vector, slope);
+  channels_of(n.weight, p.vector, scale);
   for (int i = 0; i < kWidth; ++i) {
     const int channel = p.vector * kWidth + i;
     scale[i] *= slope[i];
     flat[i] = -scale[i] * (dbias[channel] / count);
     slope[i] *= -scale[i] * (dweight[channel] / count);
   }
+  Vector* const to = static_cast<Vector*>(dx.first);
   for_rows<4>(
-      p, rows,
+      p, n.rows,
       [&](long long row) {
-        const long long at = row * vectors + p.vector;
-        return Three{
-            dy[at], x[at],
-            more ? more[row * more_vectors + p.vector] : Vector{}};
+        return Three{dy[row * n.vectors + p.vector],
+                     vectors_of(n.x)[row * n.x_apart + p.vector],
+                     adds ? to[row * dx.apart + p.vector] : Vector{}};
       },
       [&](long long row, const Three& loaded) {
         float d[kWidth], v[kWidth], sum[kWidth];
@@ -296,9 +307,9 @@ KERNEL void __launch_bounds__(kMappingThreads)
         read(loaded.third, sum);
         for (int i = 0; i < kWidth; ++i) {
           const float distance = v[i] - center[i];
-          if (relu && fmaf(distance, scale[i], offset[i]) <= 0) d[i] = 0;
+          if (n.relu && fmaf(distance, scale[i], offset[i]) <= 0) d[i] = 0;
           sum[i] += fmaf(d[i], scale[i], fmaf(distance, slope[i], flat[i]));
         }
-        dx[row * vectors + p.vector] = written(sum);
+        to[row * dx.apart + p.vector] = written(sum);
       });
 }

@@ -3,12 +3,9 @@
 
 // `all` [ranks][2 * channels + 1]: means, variances and the number of pixels of
 // each rank, in rank order and in double, as in comm/moments.hpp. To them: mean,
-// variance, 1 / sqrt(variance + epsilon), and the number of all pixels. kept +=
-// share * new of mean and unbiased variance.
+// variance, and the number of all pixels.
 KERNEL void merge_moments(const double* all, int ranks, int channels,
-                          float* mean, float* var, float* invstd, float* pixels,
-                          float* kept_mean, float* kept_var, float share,
-                          float epsilon) {
+                          float* mean, float* var, float* pixels) {
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (channel >= channels) return;
   const long long apart = 2LL * channels + 1;
@@ -24,13 +21,7 @@ KERNEL void merge_moments(const double* all, int ranks, int channels,
     const double away = rank[channel] - center;
     spread += (rank[channels + channel] + away * away) * rank[2 * channels];
   }
-  const double variance = spread / count;
-  const double unbiased = count > 1 ? spread / (count - 1) : 0;
   mean[channel] = static_cast<float>(center);
-  var[channel] = static_cast<float>(variance);
-  // As batch_norm_apply does from `var`: ReLU cuts the same pixels in backward.
-  invstd[channel] = 1.0F / sqrtf(var[channel] + epsilon);
-  kept_mean[channel] += share * static_cast<float>(center);
-  kept_var[channel] += share * static_cast<float>(unbiased);
+  var[channel] = static_cast<float>(spread / count);
   if (channel == 0) *pixels = static_cast<float>(count);
 }

@@ -1,15 +1,11 @@
 // Pooling of channels-last maps, and the gradient of a ReLU behind a sum. After
 // vectors.cu. A thread has one vector of the result after the other.
 
-struct Shape {
-  int height, width, vectors;  // of a map of images; vectors of a pixel
-};
-
 struct Pixel {
   int image, y, x, vector;
 };
 
-__device__ inline Pixel pixel_of(unsigned int at, const Shape& shape) {
+__device__ inline Pixel pixel_of(unsigned int at, const PooledShape& shape) {
   Pixel p;
   p.vector = static_cast<int>(at % shape.vectors);
   at /= shape.vectors;
@@ -21,7 +17,7 @@ __device__ inline Pixel pixel_of(unsigned int at, const Shape& shape) {
 }
 
 __device__ inline unsigned int index_of(const Pixel& p, int y, int x,
-                                        const Shape& shape) {
+                                        const PooledShape& shape) {
   return ((p.image * shape.height + y) * shape.width + x) * shape.vectors +
          p.vector;
 }
@@ -42,7 +38,7 @@ struct alignas(kWidth) Taps {
 // window's pixels an element is, row by row; the first of equal ones, or the
 // last NaN, as in LibTorch.
 KERNEL void __launch_bounds__(256)
-    max_pool_forward(const Vector* x, Shape in, Shape out, unsigned int count,
+    max_pool_forward(const Vector* x, PooledShape in, PooledShape out, unsigned int count,
                      Vector* y, Taps* taps) {
   for (unsigned int at = first_of_thread(); at < count;
        at += step_of_threads()) {
@@ -71,7 +67,7 @@ KERNEL void __launch_bounds__(256)
 
 // A pixel takes the gradients of the windows, four at most, that chose it.
 KERNEL void __launch_bounds__(256)
-    max_pool_backward(const Vector* dy, const Taps* taps, Shape in, Shape out,
+    max_pool_backward(const Vector* dy, const Taps* taps, PooledShape in, PooledShape out,
                       unsigned int count, Vector* dx) {
   for (unsigned int at = first_of_thread(); at < count;
        at += step_of_threads()) {
@@ -93,7 +89,7 @@ KERNEL void __launch_bounds__(256)
 
 // Windows of 2x2, two apart; a last odd row or column is in none.
 KERNEL void __launch_bounds__(256)
-    average_pool_forward(const Vector* x, Shape in, Shape out,
+    average_pool_forward(const Vector* x, PooledShape in, PooledShape out,
                          unsigned int count, Vector* y) {
   for (unsigned int at = first_of_thread(); at < count;
        at += step_of_threads()) {
@@ -111,7 +107,7 @@ KERNEL void __launch_bounds__(256)
 }
 
 KERNEL void __launch_bounds__(256)
-    average_pool_backward(const Vector* dy, Shape in, Shape out,
+    average_pool_backward(const Vector* dy, PooledShape in, PooledShape out,
                           unsigned int count, Vector* dx) {
   for (unsigned int at = first_of_thread(); at < count;
        at += step_of_threads()) {

@@ -1,4 +1,5 @@
-// What all kernels of maps share: their elements, 16 bytes at once. Compiled on
+// What all kernels of maps share: their elements, 16 bytes at once. After
+// kernel_arguments.hpp. Compiled on
 // the machine for its GPU (kernel_compiler.hpp), once for each type of elements;
 // tests compile it for the CPU (tests/fakes/cuda_kernels.hpp).
 //
@@ -12,6 +13,7 @@ struct alignas(16) Quad {
 };
 
 #if !defined(KERNELS_ON_CPU)
+using namespace chexnet;
 #define KERNEL extern "C" __global__
 #define TEXT(x) #x
 #define UNROLL(count) _Pragma(TEXT(unroll count))

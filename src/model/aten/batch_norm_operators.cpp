@@ -1,0 +1,234 @@
+#include "batch_norm_operators.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
+#include <torch/library.h>
+
+#include "operator_of.hpp"
+#include "own_operators.hpp"
+
+namespace chexnet {
+namespace {
+
+using OptionalTensor = std::optional<at::Tensor>;
+using TwoTensors = std::tuple<at::Tensor, at::Tensor>;
+
+at::Tensor per_channel(const at::Tensor& t) { return t.view({1, -1, 1, 1}); }
+
+at::Tensor first(const at::Tensor& of_channels, const at::Tensor& x) {
+  return of_channels.narrow(0, 0, x.size(1));
+}
+
+// How many x has, [1].
+at::Tensor pixels_of(const at::Tensor& x, at::TensorOptions options) {
+  return at::full({1}, x.numel() / x.size(1), options);
+}
+
+at::Tensor packed(const at::Tensor& x) {
+  return x.contiguous(x.suggest_memory_format());
+}
+
+void statistics_by_aten(const at::Tensor& x, const OptionalTensor& copy,
+                        at::Tensor& mean, at::Tensor& var) {
+  // The two tell the type; with momentum 0 they stay as they are.
+  const auto [new_mean, new_var] = at::batch_norm_update_stats(x, mean, var, 0);
+  mean.copy_(new_mean);
+  var.copy_(new_var);
+  if (copy) copy->copy_(x);
+}
+
+at::Tensor moments_by_aten(const at::Tensor& x, const OptionalTensor& copy) {
+  const auto master = x.options().dtype(at::toOpMathType(x.scalar_type()));
+  at::Tensor mean = at::zeros({x.size(1)}, master), var = at::zeros_like(mean);
+  statistics_by_aten(x, copy, mean, var);
+  return at::cat({mean.to(at::kDouble), var.to(at::kDouble),
+                  pixels_of(x, master.dtype(at::kDouble))});
+}
+
+void merge_by_aten(const at::Tensor& all, at::Tensor& mean, at::Tensor& var,
+                   at::Tensor& pixels) {
+  const int64_t channels = mean.numel();
+  const at::Tensor means = all.narrow(1, 0, channels),
+                   vars = all.narrow(1, channels, channels),
+                   counts = all.narrow(1, 2 * channels, 1);
+  const at::Tensor count = counts.sum(0);
+  const at::Tensor center = (means * counts).sum(0) / count;
+  mean.copy_(center);
+  var.copy_(((vars + (means - center).square()) * counts).sum(0) / count);
+  pixels.copy_(count);
+}
+
+at::Tensor normalized(const at::Tensor& x, const at::Tensor& weight,
+                      const at::Tensor& bias, const at::Tensor& mean,
+                      const at::Tensor& var, double epsilon) {
+  return std::get<0>(at::native_batch_norm(packed(x), weight, bias,
+                                           first(mean, x), first(var, x), false,
+                                           0.0, epsilon));
+}
+
+at::Tensor apply_by_aten(const at::Tensor& x, const at::Tensor& weight,
+                         const at::Tensor& bias, const at::Tensor& mean,
+                         const at::Tensor& var, const OptionalTensor& pixels,
+                         double epsilon, bool relu,
+                         const OptionalTensor& shortcut,
+                         const OptionalTensor& kept_mean,
+                         const OptionalTensor& kept_var, double share) {
+  if (kept_mean) {
+    const at::Tensor count = pixels ? *pixels : pixels_of(x, var.options());
+    kept_mean->add_(first(mean, x), share);
+    kept_var->add_(first(var, x) * (count / (count - 1).clamp_min(1)), share);
+  }
+  at::Tensor y = normalized(x, weight, bias, mean, var, epsilon);
+  add_and_cut(y, shortcut, relu);
+  return y;
+}
+
+at::Tensor masked(const at::Tensor& dy, const at::Tensor& x,
+                  const at::Tensor& weight, const at::Tensor& bias,
+                  const at::Tensor& mean, const at::Tensor& var, double epsilon,
+                  bool relu) {
+  if (!relu) return dy;
+  return at::threshold_backward(
+      dy, normalized(x, weight, bias, mean, var, epsilon), 0);
+}
+
+// The operator gives them as in inference, whose statistics are constants.
+TwoTensors sums_by_aten(const at::Tensor& dy, const at::Tensor& x,
+                        const at::Tensor& weight, const at::Tensor& bias,
+                        const at::Tensor& mean, const at::Tensor& var,
+                        double epsilon, bool relu) {
+  const auto [none, dweight, dbias] = at::native_batch_norm_backward(
+      masked(dy, x, weight, bias, mean, var, epsilon, relu), packed(x), weight,
+      first(mean, x), first(var, x), {}, {}, false, epsilon,
+      {false, true, true});
+  return {dweight, dbias};
+}
+
+void gradient_by_aten(const at::Tensor& dy, const at::Tensor& x,
+                      const at::Tensor& weight, const at::Tensor& bias,
+                      const at::Tensor& mean, const at::Tensor& var,
+                      const OptionalTensor& pixels, double epsilon, bool relu,
+                      const at::Tensor& dweight, const at::Tensor& dbias,
+                      at::Tensor& dx, bool adds) {
+  const at::Tensor cut = masked(dy, x, weight, bias, mean, var, epsilon, relu);
+  const at::Tensor center = first(mean, x),
+                   invstd = (first(var, x) + epsilon).rsqrt();
+  at::Tensor own;
+  if (pixels) {
+    const at::Tensor scale = weight * invstd;
+    own = cut * per_channel(scale);
+    own.sub_(per_channel(scale * (dbias / *pixels)));
+    own.addcmul_(x - per_channel(center),
+                 per_channel(scale * invstd * (dweight / *pixels)), -1);
+  } else {
+    own = std::get<0>(at::native_batch_norm_backward(
+        cut, packed(x), weight, {}, {}, center, invstd, true, epsilon,
+        {true, false, false}));
+  }
+  if (adds)
+    dx.add_(own);
+  else
+    dx.copy_(own);
+}
+
+}  // namespace
+
+void batch_norm_statistics(const at::Tensor& x, const OptionalTensor& copy,
+                           MapStatistics to) {
+  static const auto op =
+      operator_of<statistics_by_aten>("batch_norm_statistics");
+  op.call(x, copy, to.mean, to.var);
+}
+
+at::Tensor batch_norm_moments(const at::Tensor& x, const OptionalTensor& copy,
+                              bool kernels) {
+  static const auto op = operator_of<moments_by_aten>("batch_norm_moments");
+  return kernels ? op.call(x, copy) : moments_by_aten(x, copy);
+}
+
+void merge_moments(const at::Tensor& all, MapStatistics to, bool kernels) {
+  static const auto op = operator_of<merge_by_aten>("merge_moments");
+  if (kernels)
+    op.call(all, to.mean, to.var, *to.pixels);
+  else
+    merge_by_aten(all, to.mean, to.var, *to.pixels);
+}
+
+at::Tensor batch_norm_apply(const BatchNormInput& input,
+                            const OptionalTensor& shortcut,
+                            const std::optional<KeptStatistics>& kept,
+                            bool kernels) {
+  const auto& [x, weight, bias, statistics, relu] = input;
+  const auto& [mean, var, pixels] = statistics;
+  OptionalTensor kept_mean, kept_var;
+  if (kept) {
+    kept_mean = kept->mean;
+    kept_var = kept->var;
+  }
+  const double share = kept ? kept->share : 0;
+  static const auto op = operator_of<apply_by_aten>("batch_norm_apply");
+  return kernels
+             ? op.call(x, weight, bias, mean, var, pixels, kBatchNormEpsilon,
+                       relu, shortcut, kept_mean, kept_var, share)
+             : apply_by_aten(x, weight, bias, mean, var, pixels,
+                             kBatchNormEpsilon, relu, shortcut, kept_mean,
+                             kept_var, share);
+}
+
+ChannelSums batch_norm_sums(const at::Tensor& dy, const BatchNormInput& input,
+                            bool kernels) {
+  const auto& [x, weight, bias, statistics, relu] = input;
+  const auto& [mean, var, pixels] = statistics;
+  static const auto op = operator_of<sums_by_aten>("batch_norm_sums");
+  auto [dweight, dbias] =
+      kernels ? op.call(dy, x, weight, bias, mean, var, kBatchNormEpsilon, relu)
+              : sums_by_aten(dy, x, weight, bias, mean, var, kBatchNormEpsilon,
+                             relu);
+  return {dweight, dbias};
+}
+
+void batch_norm_gradient(const at::Tensor& dy, const BatchNormInput& input,
+                         const ChannelSums& sums, at::Tensor dx, bool adds,
+                         bool kernels) {
+  const auto& [x, weight, bias, statistics, relu] = input;
+  const auto& [mean, var, pixels] = statistics;
+  static const auto op = operator_of<gradient_by_aten>("batch_norm_gradient");
+  if (kernels)
+    op.call(dy, x, weight, bias, mean, var, pixels, kBatchNormEpsilon, relu,
+            sums.dweight, sums.dbias, dx, adds);
+  else
+    gradient_by_aten(dy, x, weight, bias, mean, var, pixels, kBatchNormEpsilon,
+                     relu, sums.dweight, sums.dbias, dx, adds);
+}
+
+}  // namespace chexnet
+
+TORCH_LIBRARY_FRAGMENT(chexnet, library) {
+  library.def(
+      "batch_norm_statistics(Tensor x, Tensor(a!)? copy, Tensor(b!) mean, "
+      "Tensor(c!) var) -> ()");
+  library.def("batch_norm_moments(Tensor x, Tensor(a!)? copy) -> Tensor");
+  library.def(
+      "merge_moments(Tensor all, Tensor(a!) mean, Tensor(b!) var, Tensor(c!) "
+      "pixels) -> ()");
+  library.def(
+      "batch_norm_apply(Tensor x, Tensor weight, Tensor bias, Tensor mean, "
+      "Tensor var, Tensor? pixels, float epsilon, bool relu, Tensor? shortcut, "
+      "Tensor(a!)? kept_mean, Tensor(b!)? kept_var, float share) -> Tensor");
+  library.def(
+      "batch_norm_sums(Tensor dy, Tensor x, Tensor weight, Tensor bias, Tensor "
+      "mean, Tensor var, float epsilon, bool relu) -> (Tensor, Tensor)");
+  library.def(
+      "batch_norm_gradient(Tensor dy, Tensor x, Tensor weight, Tensor bias, "
+      "Tensor mean, Tensor var, Tensor? pixels, float epsilon, bool relu, "
+      "Tensor dweight, Tensor dbias, Tensor(a!) dx, bool adds) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(chexnet, CPU, library) {
+  library.impl("batch_norm_statistics", chexnet::statistics_by_aten);
+  library.impl("batch_norm_moments", chexnet::moments_by_aten);
+  library.impl("merge_moments", chexnet::merge_by_aten);
+  library.impl("batch_norm_apply", chexnet::apply_by_aten);
+  library.impl("batch_norm_sums", chexnet::sums_by_aten);
+  library.impl("batch_norm_gradient", chexnet::gradient_by_aten);
+}

@@ -1,0 +1,79 @@
+// The passes that BatchNorm is made of, as operators of the dispatcher like
+// those of own_operators.hpp: with `kernels` by our own, else by ATen's.
+//
+//   forward    statistics   x -> mean, variance
+//              apply        x -> y
+//   backward   sums         dy, x -> dweight, dbias
+//              gradient     dy, x -> dx, by these sums
+//
+// Over the pixels of all ranks it is the same with two gathers in between: of
+// moments, which merge_moments() makes statistics of, and of sums. x and dx
+// [N,C,H,W] may be some channels of a wider channels-last map, other maps are
+// dense. What is per channel is [C] in the master type.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <tuple>
+
+namespace chexnet {
+
+constexpr double kBatchNormEpsilon = 1e-5;  // torchvision's
+
+// `pixels` [1]: how many they are of, where it is not one map's own.
+struct MapStatistics {
+  at::Tensor mean, var;
+  std::optional<at::Tensor> pixels = {};
+};
+
+// Statistics of a wider map will do: the first are of x.
+struct BatchNormInput {
+  at::Tensor x, weight, bias;
+  MapStatistics statistics;
+  bool relu = false;
+};
+
+// Learns of the statistics: kept += share * new of mean and unbiased variance.
+struct KeptStatistics {
+  at::Tensor mean, var;
+  double share;
+};
+
+struct ChannelSums {
+  at::Tensor dweight, dbias;
+};
+
+// Of x to `to`; x also to `copy`, of its shape.
+void batch_norm_statistics(const at::Tensor& x,
+                           const std::optional<at::Tensor>& copy,
+                           MapStatistics to);
+
+// Of this rank's x: mean, variance and number of pixels, [2C + 1] in double.
+at::Tensor batch_norm_moments(const at::Tensor& x,
+                              const std::optional<at::Tensor>& copy,
+                              bool kernels);
+
+// Of all ranks' moments, `all` [ranks, 2C + 1], in rank order and in double, as
+// in comm/moments.hpp.
+void merge_moments(const at::Tensor& all, MapStatistics to, bool kernels);
+
+// BatchNorm(x) (+ shortcut), then ReLU.
+at::Tensor batch_norm_apply(const BatchNormInput& input,
+                            const std::optional<at::Tensor>& shortcut,
+                            const std::optional<KeptStatistics>& kept,
+                            bool kernels);
+
+// Of this rank's dy * z and dy, where ReLU passes dy and with z = (x - mean) /
+// sqrt(var + epsilon).
+ChannelSums batch_norm_sums(const at::Tensor& dy, const BatchNormInput& input,
+                            bool kernels);
+
+// With means over statistics.pixels, dx = scale * (dy - mean(dy) - z * mean(dy
+// * z)) and scale = weight / sqrt(var + epsilon) (Ioffe and Szegedy, 2015).
+// With `adds` on top of what is in dx.
+void batch_norm_gradient(const at::Tensor& dy, const BatchNormInput& input,
+                         const ChannelSums& sums, at::Tensor dx, bool adds,
+                         bool kernels);
+
+}  // namespace chexnet

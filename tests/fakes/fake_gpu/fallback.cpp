@@ -7,6 +7,8 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/resize_native.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -134,6 +136,32 @@ c10::Device device_of(const Stack& arguments) {
   return *device;
 }
 
+// Whether what is written is read, too: of operators in place.
+bool updates(const Call& call) {
+  const c10::FunctionSchema& schema = call.op.schema();
+  if (const auto adds = schema.argumentIndexWithName("adds"))
+    return call.arguments[static_cast<size_t>(*adds)].value.toBool();
+  return schema.name().ends_with('_') && schema.name() != "aten::copy_";
+}
+
+// Bytes that pass between memory and the kernel, each operand once.
+size_t traffic_of(const Call& call) {
+  const c10::FunctionSchema& schema = call.op.schema();
+  const bool reads_written = updates(call);
+  size_t bytes = 0;
+  for (size_t i = 0; i < call.arguments.size(); ++i)
+    for (const TensorView& view : call.arguments[i].views)
+      bytes +=
+          (is_written(schema, i) && reads_written ? 2 : 1) * view.own_bytes();
+  for (const auto& views : call.results)
+    for (const TensorView& view : views) bytes += view.own_bytes();
+  // Two kernels, one for each gradient.
+  if (schema.name() == "aten::convolution_backward_overrideable" &&
+      !call.results[0].empty() && !call.results[1].empty())
+    bytes += call.arguments[0].views[0].own_bytes();
+  return bytes;
+}
+
 std::vector<RaceDetector::Range> ranges_of(const c10::FunctionSchema& schema,
                                            const Call& call) {
   std::vector<RaceDetector::Range> ranges;
@@ -161,9 +189,25 @@ TensorView::TensorView(const at::Tensor& tensor)
   bytes = static_cast<size_t>(last + 1) * tensor.element_size();
 }
 
+size_t TensorView::own_bytes() const {
+  size_t bytes = c10::elementSize(type);
+  for (const int64_t size : sizes) bytes *= static_cast<size_t>(size);
+  return bytes;
+}
+
 at::Tensor TensorView::for_kernel() const {
   return at::from_blob(kernel_view(data), sizes, strides,
                        at::TensorOptions().dtype(type));
+}
+
+void note_traffic(const std::string& name, size_t bytes) {
+  static std::FILE* const log = [] {
+    const char* const path = std::getenv("FAKE_GPU_TRAFFIC");
+    return path == nullptr ? nullptr : std::fopen(path, "w");
+  }();
+  if (log == nullptr) return;
+  std::fprintf(log, "%zu %s\n", bytes, name.c_str());
+  std::fflush(log);
 }
 
 // LibTorch's own function takes memory that it must grow for the host's.
@@ -195,6 +239,7 @@ void run_as_kernel(const c10::OperatorHandle& op, Stack* stack) {
   for (const c10::IValue& value : arguments)
     call->arguments.push_back(kept(value));
   const std::string& name = schema.name();
+  note_traffic(name, traffic_of(*call));
   launch(name, ranges_of(schema, *call), [call] { call->run(); });
   if (plan.gives_values) {
     wait_for_current_stream();

@@ -136,6 +136,7 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to,
     copy_to_host(from, to, non_blocking);
   } else {
     const TensorView source(from), target(to);
+    note_traffic("a copy", source.own_bytes() + target.own_bytes());
     launch(
         "a copy", {source.range(Use::kRead), target.range(Use::kWrite)},
         [source, target] { target.for_kernel().copy_(source.for_kernel()); });

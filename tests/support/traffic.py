@@ -1,0 +1,28 @@
+"""traffic.py ONE TWO MOST: a table of the MB that a step moves for an image, from the lines of FAKE_GPU_TRAFFIC of runs
+with one and two images; fails where it is more than MOST, or where maps are concatenated."""
+import collections
+import sys
+
+KINDS = {'convolution_overrideable': 'convolutions, forward', 'convolution_backward_overrideable': 'convolutions, backward',
+         'batch_norm_statistics': 'BatchNorm, forward', 'batch_norm_apply': 'BatchNorm, forward',
+         'batch_norm_sums': 'BatchNorm, backward', 'batch_norm_gradient': 'BatchNorm, backward',
+         'cat': 'concatenations', 'a copy': 'copies'}
+
+
+def of_step(path):
+    """Bytes by kind, of one step of the run."""
+    steps, bytes_of = 0, collections.Counter()
+    for line in open(path):
+        count, name = line.rstrip('\n').split(' ', 1)
+        name = name.split('::')[-1]
+        steps += name == 'max_pool'
+        bytes_of[KINDS.get(name, 'else')] += int(count)
+    return {kind: count / steps for kind, count in bytes_of.items()}
+
+
+one, two = map(of_step, sys.argv[1:3])
+moved = {kind: (two[kind] - one[kind]) / 1e6 for kind in two}
+for kind, megabytes in sorted(moved.items()):
+    print(f'{kind:24}{megabytes:8.1f} MB an image')
+print(f'{"all":24}{sum(moved.values()):8.1f}')
+sys.exit(moved.get('concatenations', 0) > 0.1 or sum(moved.values()) > float(sys.argv[3]))

@@ -35,6 +35,8 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
+const fs::file_time_type kProgramStart = fs::file_time_type::clock::now();
+
 // Of this user, or of the administrator.
 bool is_trusted(const struct stat& info) {
   return info.st_uid == ::geteuid() || info.st_uid == 0;
@@ -83,6 +85,23 @@ fs::path log_path(const fs::path& folder, int rank) {
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "rank-%03d.txt", rank);
   return folder / "log" / name.data();
+}
+
+// A STOP file asked the run before this one; while ranks are started again, or
+// where it came since the program's start, it asks this one.
+void remove_stop_of_before(const fs::path& file) {
+  std::error_code error;
+  const auto written = fs::last_write_time(file, error);
+  if (error || written >= kProgramStart) return;
+  fs::remove(file, error);
+  if (error)
+    throw CheckpointError(
+        "[run] {}: cannot be removed: {}. Hint: remove it; it asks each run in "
+        "this folder to stop",
+        file.string(), error.message());
+  log_info(file.string() +
+           " was there before this start, and is removed; touch it again to "
+           "stop this run");
 }
 
 }  // namespace
@@ -216,15 +235,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   }
   has_seen_data_ |= restarted;
   put_postmortem_aside(path_);
-  // It asked the run before this one; while ranks are started again it asks
-  // this one.
-  std::error_code error;
-  if (!restarted) fs::remove(path_ / "STOP", error);
-  if (error)
-    throw CheckpointError(
-        "[run] {}: cannot be removed: {}. Hint: remove it; it asks each run in "
-        "this folder to stop",
-        (path_ / "STOP").string(), error.message());
+  if (!restarted) remove_stop_of_before(path_ / "STOP");
 }
 
 void refuse_used_folder(const fs::path& folder) {

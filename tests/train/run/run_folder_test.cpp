@@ -1,5 +1,8 @@
 #include "chexnet/train/run/run_folder.hpp"
 
+#include <chrono>
+#include <filesystem>
+
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/output_file.hpp"
@@ -40,6 +43,12 @@ struct Place {
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// Of before the program's start.
+void make_old(const std::filesystem::path& file) {
+  std::filesystem::last_write_time(
+      file, std::filesystem::last_write_time(file) - std::chrono::hours(1));
 }
 
 }  // namespace
@@ -150,20 +159,25 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a STOP file asks the run that finds it, and not the start after it") {
+    "a STOP file asks the run that finds it, or that starts meanwhile, and not "
+    "the start after it") {
   const Place place;
+  const auto stop = place.scratch / "run/STOP";
   {
     const RunFolder folder = place.open(Resume::kNo);
     CHECK_FALSE(folder.stop_file_exists());
     place.scratch.write("run/STOP", "");
     CHECK(folder.stop_file_exists());
   }
+  CHECK(place.open(Resume::kNo).stop_file_exists());
+  make_old(stop);
   CHECK_FALSE(place.open(Resume::kNo).stop_file_exists());
 }
 
 TEST_CASE("a STOP that cannot be removed is named") {
   const Place place;
   place.scratch.write("run/STOP/in", "");
+  make_old(place.scratch / "run/STOP");
   CHECK(has(place.refusal(Resume::kNo), "run/STOP: cannot be removed: "));
 }
 

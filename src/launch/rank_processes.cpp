@@ -1,5 +1,6 @@
 #include "chexnet/launch/rank_processes.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -118,10 +119,13 @@ class RanksHere {
     const double ranks_s = ranks_stop_.to_tell_s(
         std::ranges::any_of(ranks_, is_stopped), now, timeout_s_);
     if (ranks_s > 0 && !explained) tell_stopped(ranks_s);
+    launcher_is_stopped_ = is_stopped(launcher);
     const double launcher_s =
-        launcher_stop_.to_tell_s(is_stopped(launcher), now, timeout_s_);
+        launcher_stop_.to_tell_s(launcher_is_stopped_, now, timeout_s_);
     if (launcher_s > 0) tell_stopped_launcher(launcher, launcher_s);
   }
+  // When it was looked at last.
+  bool launcher_is_stopped() const { return launcher_is_stopped_; }
   // Whether some have been there.
   bool seen() const { return !ranks_.empty(); }
   // Since the last of them has ended; 0 while one is there.
@@ -169,6 +173,7 @@ class RanksHere {
   StopMeter ranks_stop_, launcher_stop_;
   SuspensionMeter suspension_;
   std::vector<pid_t> ranks_;
+  bool launcher_is_stopped_ = false;
 };
 
 // A launcher ends within a second of its ranks, on a busy machine within
@@ -182,7 +187,7 @@ void tell_launcher_hangs(pid_t launcher, double ended_s) {
   log_warning(formatted(
       "[launch] mpirun (process {}) has not ended {} s after its ranks: {}, so "
       "it is killed. What the ranks printed last may be missing above. Hint: "
-      "how the run ended is in its folder",
+      "how a training ended is in its run folder",
       launcher, fixed(ended_s, 0),
       is_stopped(launcher)
           ? "it is stopped (SIGSTOP, or a debugger)"
@@ -235,8 +240,17 @@ RankEnd RankProcesses::run() {
                                  {.ends_it = overdue,
                                   .gives_stdin = options_.reads_stdin,
                                   .is_filter = !records_.exist()});
+  // A rank that fails ends it by KILL (comm/watch/hard_exit.hpp).
+  const bool killed_by_rank = code == 128 + SIGKILL &&
+                              ranks.launcher_is_stopped() &&
+                              !signals_.asked_to_stop() && !launcher_hangs;
+  if (killed_by_rank)
+    log_warning(
+        "[launch] mpirun was killed while it was stopped (SIGSTOP, or a "
+        "debugger), as a rank does that fails. What the ranks said last may be "
+        "missing above");
   return {code_from_launcher(code, now_.mpirun.family), in_time,
-          launcher_hangs};
+          launcher_hangs || killed_by_rank};
 }
 
 std::string RankProcesses::end_text(int code) const {

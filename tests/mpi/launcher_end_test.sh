@@ -57,8 +57,17 @@ check "canceled: no process is left" no_process "$scratch/canceled"
 ends stopped 0 "is stopped"
 check "stopped: mpirun is named before the ranks have ended, too" \
   grep -qE "mpirun has been stopped for [0-9]+ s .*kill -CONT ${launcher[stopped]}" "$scratch/stopped.log"
+# A rank that fails ends a stopped mpirun by KILL. Why, a training writes down.
+slow_images 1000000
+"${slow[@]}" "$program" evaluate "$scratch/stopped" --split test --ranks 2 --set launch.timeout_s=10 >"$scratch/evaluate.log" 2>&1 & job[evaluate]=$!
+ranks_of_evaluate() { [ "$(pgrep -cf "evaluate $scratch/stopped .*--ranks 2")" -ge 4 ]; }
+await "the ranks of an evaluation" ranks_of_evaluate
+kill -STOP "$(launcher_of evaluate)"
 ends asked 75 "is stopped"
 ends failed 6 "is stopped"
+wait "${job[evaluate]}"; rc=$?
+check "an evaluation whose rank fails below a stopped mpirun ends with 7 (exit $rc)" [ $rc = 7 ]
+check "and says why so little is said" grep -q "mpirun was killed while it was stopped" "$scratch/evaluate.log"
 wait "${job[deaf]}"; rc=$?
 check "deaf: a parent whose storage hangs ends with 7 (exit $rc)" [ $rc = 7 ]
 check "deaf: and says so" grep -qE "storage. looking into the run folder $scratch/deaf took more than 20 s" "$scratch/deaf.log"

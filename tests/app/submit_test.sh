@@ -131,6 +131,8 @@ for option in --account --partition --time --name --out --site --container; do
 done
 mkdir -p "$scratch/of a run"; cp "$small" "$scratch/of a run/config.yaml"
 refused 4 "of a run: holds a run, and would get those of the sweep. Hint: --out FOLDER" submit "$small" --out "$scratch/of a run" --scheduler local --seeds 2 --dry-run
+mkdir -p "$scratch/of a run/checkpoints/step-000001"
+refused 2 "of a run: the config differs from the run's:" submit "$small" --out "$scratch/of a run" --set model.arch=resnet50 --dry-run
 mkdir "$scratch/data set"; touch "$scratch/data set/Data_Entry.csv"
 refused 4 "data set: is not empty and holds no run, but Data_Entry.csv" submit "$small" --out "$scratch/data set" --scheduler local --seeds 2 --dry-run
 refused 2 "/nowhere/hosts: cannot be read" submit "$small" --scheduler local --sweep launch.hostfile=/nowhere/hosts --dry-run

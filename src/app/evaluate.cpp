@@ -302,8 +302,11 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
     if (!options->model.empty() && !options->predictions.empty())
       throw CLI::ValidationError(
           options->model,
-          "is taken for a run or model, which --predictions excludes. Hint: an "
-          "option takes one word: --by age --by sex");
+          std::string("is taken for a run or model, which --predictions "
+                      "excludes") +
+              (command->count("--by") > 0 ? ". Hint: an option takes one word: "
+                                            "--by age --by sex"
+                                          : ""));
     invocation.run = [&invocation, options] {
       refuse_unused_targets(*options);
       ObjectFiles objects(options->set);

@@ -34,7 +34,7 @@ void check_overlap(const TrainingOverlap& overlap, const ScoredData& data,
       (scored.rows.size() == 1 ? " is" : " are") +
       " of patients that the model was trained on (" +
       std::to_string(overlap.images) +
-      " are training images themselves): figures of them are too good";
+      " have names of training images): figures of them are too good";
   if (data.split.empty() || allowed) {
     log_warning(what);
     return;

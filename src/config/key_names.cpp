@@ -7,6 +7,7 @@
 
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/near_name.hpp"
 
 namespace chexnet {
 namespace {
@@ -30,8 +31,13 @@ std::string likely_keys(const std::string& key) {
   const std::string last = key.substr(key.rfind('.') + 1);
   const auto known = kElsewhere.find(last);
   if (known != kElsewhere.end()) return "'" + known->second + "'";
+  constexpr size_t kTypingError = 2;
   for (const auto& option : option_keys())
-    if (option.substr(option.rfind('.') + 1) == last) return "'" + option + "'";
+    if (option.substr(option.rfind('.') + 1) == last &&
+        std::ranges::none_of(option_keys(), [&](const auto& other) {
+          return edit_distance(key, other) <= kTypingError;
+        }))
+      return "'" + option + "'";
   return nearest_names(key, option_keys());
 }
 

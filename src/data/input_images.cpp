@@ -229,6 +229,17 @@ std::string list_text(const std::string& list, const S3Config& s3) {
   return text;
 }
 
+// Of UTF-16, as PowerShell's `>` writes it, single letters would be paths: "/".
+void refuse_other_encoding(const std::string& list, const std::string& lines) {
+  const bool is_utf16 =
+      lines.starts_with("\xff\xfe") || lines.starts_with("\xfe\xff");
+  if (is_utf16)
+    throw DataError(
+        "[predict] {}: a list in UTF-16. Hint: iconv -f UTF-16 -t UTF-8; in "
+        "PowerShell, Out-File -Encoding utf8",
+        list);
+}
+
 }  // namespace
 
 std::vector<InputPlace> input_places(const std::vector<std::string>& named,
@@ -242,7 +253,9 @@ std::vector<InputPlace> input_places(const std::vector<std::string>& named,
     }
     const bool is_stdin = text == "-" || text == "@-";
     const std::string list = is_stdin ? "/dev/stdin" : text.substr(1);
-    for (auto& path : list_lines(list_text(list, s3)))
+    const std::string lines = list_text(list, s3);
+    refuse_other_encoding(list, lines);
+    for (auto& path : list_lines(lines))
       places.push_back({std::move(path), true});
   }
   return places;

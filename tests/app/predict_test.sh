@@ -97,6 +97,8 @@ refused 8 "nothing that the list names is there" predict "$run" @absent.txt
 mkdir empty && echo text >empty/notes.txt
 refused 8 "no image is there, only 1 file of other kinds" predict "$run" empty
 refused 8 "absent-list" predict "$run" @absent-list
+iconv -f UTF-8 -t UTF-16 list.txt >utf16.txt
+refused 3 "utf16.txt: a list in UTF-16" predict "$run" @utf16.txt
 : >nothing.txt
 refused 8 "no image is there" predict "$run" @nothing.txt
 

@@ -61,7 +61,7 @@ std::optional<LimitOutput> limit_of_run(const RunSummary& run) {
                           .steps = waits.steps};
   return LimitOutput{
       .report = limit_of(shares),
-      .evidence = {{"training time", readable_s(waits.seconds)},
+      .evidence = {{"time of steps", readable_s(waits.seconds)},
                    {"waiting for data", fixed(100 * shares.data, 1) + " %"},
                    {"waiting for gradients",
                     fixed(100 * shares.allreduce, 1) + " %"},

@@ -149,9 +149,10 @@ std::string summary_text(const RunSummary& run) {
   if (run.state == "running" && run.job_seconds_left)
     rows.emplace_back("left of the job", readable_s(*run.job_seconds_left));
   if (run.has_events) {
-    rows.emplace_back("images/s", fixed(run.images_per_s, 1) + " on " +
-                                      counted(run.ranks, "rank"));
-    rows.emplace_back("waiting for data", percent(run.data_wait_fraction));
+    rows.emplace_back("images/s, lately", fixed(run.images_per_s, 1) + " on " +
+                                              counted(run.ranks, "rank"));
+    rows.emplace_back("waiting for data, lately",
+                      percent(run.data_wait_fraction));
   }
   if (run.slowest_rank)
     rows.emplace_back("slowest rank", std::to_string(*run.slowest_rank) + " (" +

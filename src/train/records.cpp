@@ -81,7 +81,8 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
                                           const Rows& settings) {
   log_info("chexnet-train, for research use, not a medical device\n" +
            aligned(settings));
-  warn_of_recipe(run.config, run.decisions, run.comm.size());
+  warn_of_recipe(run.config, run.decisions, run.comm.size(),
+                 std::ssize(run.dataset.splits.train.rows));
   const std::filesystem::path list = run.folder.path() / "split.csv";
   const PatientIds ids = ids_for(run.config, list);  // a bad key leaves no run
   std::unique_ptr<PrometheusFile> prometheus;

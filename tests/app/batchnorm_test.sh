@@ -8,6 +8,7 @@ warned() { grep -q "a BatchNorm normalizes over $1 images only" "$scratch/log"; 
 check "a batch of 8 on one rank" run whole
 check "the settings say 8 images" sees "8 images of its rank"
 check "no warning at 8" eval '! warned 8'
+check "a batch within the split is none to warn of" eval '! grep -q "more than once" "$scratch/log"'
 check "the loss is named" grep -Eq "loss +unweighted" "$scratch/log"
 check "an unweighted report says nothing of shifted scores" eval '! grep -q "away from prevalence" "$scratch/whole/report.html"'
 
@@ -19,6 +20,9 @@ check "a weighted report says that scores are no probabilities" grep -q "weights
 refused 2 "it has one value per channel, and no variance. Hint: a larger data.crop, train.batch = 16 or more" \
   train "$small" --out "$scratch/one" --set train.accumulate=8
 check "which leaves no run" test ! -e "$scratch/one"
+
+check "a batch of 100" run large --set train.batch=100
+check "the training split is smaller" grep -Eq "train.batch=100: the training split has [0-9]+ images, so a step reads some of them more than once. Hint: train.batch=[0-9]+ or less" "$scratch/log"
 
 check "a frozen backbone" run frozen --set train.accumulate=4 --set model.freeze_backbone=true
 check "it normalizes by running statistics" sees "running statistics"

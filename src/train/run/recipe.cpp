@@ -32,6 +32,14 @@ void warn_of_small_batchnorm(const Config& config, int64_t batch, int ranks) {
               "smaller train.accumulate");
 }
 
+void warn_of_large_batch(int64_t batch, int64_t images) {
+  if (batch > images)
+    log_warning(formatted(
+        "[train] train.batch={}: the training split has {}, so a step reads "
+        "some of them more than once. Hint: train.batch={} or less",
+        batch, counted(images, "image"), images));
+}
+
 void warn_of_chosen_batch(const std::string& batch) {
   log_warning(
       "[train] train.batch: auto chose " + batch +
@@ -66,7 +74,8 @@ std::string loss_text(const TrainConfig& config) {
 }
 
 void warn_of_recipe(const Config& config, const RunDecisions& decisions,
-                    int ranks) {
+                    int ranks, int64_t train_images) {
+  warn_of_large_batch(decisions.batch, train_images);
   if (decisions.chose_batch)
     warn_of_chosen_batch(std::to_string(decisions.batch));
   warn_of_small_batchnorm(config, decisions.batch, ranks);

@@ -17,10 +17,10 @@ int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks);
 std::string batchnorm_text(const Config& config, int64_t batch, int ranks);
 std::string loss_text(const TrainConfig& config);
 
-// Logs a warning where a BatchNorm sees few images, and where the program chose
-// the batch itself.
+// Logs a warning where a BatchNorm sees few images, where the program chose the
+// batch itself, and where that is larger than the training split.
 void warn_of_recipe(const Config& config, const RunDecisions& decisions,
-                    int ranks);
+                    int ranks, int64_t train_images);
 
 // Equal where two configs ask for the same run: the config's text without names
 // and places, with the learning rate that is reached, the precision of a CPU,

@@ -153,6 +153,10 @@ check "a local sweep trains its two runs and compares them" grep -Eq '^train.lr_
 check "the same command again trains nothing twice" bash -c "'$program' submit ${sweep[*]} >/dev/null 2>&1 && [ \$(grep -c '\"event\":\"train\"' '$scratch/sweep/lr_scaling=none/metrics.jsonl') = 3 ]"
 "$forked" submit "${sweep[@]}" --sweep train.lr=1e-4 --dry-run >"$scratch/more.txt" 2>"$scratch/log"
 check "a folder of runs takes more of them" [ "$(wc -l <"$scratch/more.txt")" = 2 ]
+"$program" submit "$small" --scheduler local --out "$scratch/stopped" --seeds 2 --set train.max_steps=100000 >"$scratch/log" 2>&1 & job=$!
+await_step "$scratch/stopped/seed=1" 1 "$scratch/log"; kill -INT $job
+rc=0; wait $job || rc=$?
+check "a sweep that is stopped says how it goes on (exit $rc)" bash -c "[ $rc = 75 ] && grep -q 'the sweep stopped in run 1 of 2: the same command goes on there' '$scratch/log'"
 rm -r "$scratch/sweep/lr_scaling=linear"; touch "$scratch/sweep/lr_scaling=linear"
 "$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log"; code=$?
 check "a run that fails gives the sweep its exit code" bash -c "[ $code = 4 ] && grep -q '1 of 2 runs failed' '$scratch/log'"

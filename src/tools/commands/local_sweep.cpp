@@ -41,8 +41,13 @@ int run_sweep(const JobRequest& request) {
              std::to_string(request.points.size()) + ": " + point.run_folder);
     if (signals.stop_within(0)) return static_cast<int>(ExitCode::kRequeue);
     const int code = run_as_parent(command_of(point, request), signals);
-    if (code == static_cast<int>(ExitCode::kRequeue) || signals.asked_to_stop())
+    if (code == static_cast<int>(ExitCode::kRequeue) ||
+        signals.asked_to_stop()) {
+      log_info("the sweep stopped in run " + std::to_string(i + 1) + " of " +
+               std::to_string(request.points.size()) +
+               ": the same command goes on there");
       return code;
+    }
     if (code != 0) {
       log_error("[submit] " + point.run_folder + " ended with exit code " +
                 std::to_string(code));

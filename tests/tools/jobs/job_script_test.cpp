@@ -312,6 +312,28 @@ TEST_CASE(
         (scheduler == Scheduler::kPbs));
 }
 
+TEST_CASE("a job whose run a STOP file ends is not started again") {
+  const ScratchFolder folder;
+  JobRequest request;
+  request.scheduler = GENERATE(Scheduler::kSlurm, Scheduler::kPbs);
+  request.run_folder = (folder / "run").string();
+  const bool stops = GENERATE(false, true);
+  request.program = {"bash", "-c",
+                     std::string(stops ? "touch run/STOP; " : "") + "exit 75"};
+  const std::string job = folder.write("job", job_script(request));
+  folder.write("run/log", "");
+  for (const char* program : {"bin/scontrol", "bin/qsub"})
+    std::filesystem::permissions(folder.write(program, "#!/bin/sh\n>asked\n"),
+                                 std::filesystem::perms::owner_all);
+  CHECK(output_of(
+            {"env", "-u", "SLURM_RESTART_COUNT", "-u", "CHEXNET_SUBMISSION",
+             "-C", folder.path().string(),
+             "PATH=" + (folder / "bin").string() + ":" + std::getenv("PATH"),
+             "SLURM_JOB_ID=7", "bash", job})
+            .exit_code == 75);
+  CHECK(std::filesystem::exists(folder / "asked") != stops);
+}
+
 TEST_CASE("PBS gets a job's own options and variables at its next start too") {
   JobRequest request;
   request.scheduler = Scheduler::kPbs;

@@ -32,12 +32,13 @@ std::string likely_keys(const std::string& key) {
   const auto known = kElsewhere.find(last);
   if (known != kElsewhere.end()) return "'" + known->second + "'";
   constexpr size_t kTypingError = 2;
+  const bool is_misspelled =
+      std::ranges::any_of(option_keys(), [&](const auto& option) {
+        return edit_distance(key, option) <= kTypingError;
+      });
+  if (is_misspelled) return nearest_names(key, option_keys());
   for (const auto& option : option_keys())
-    if (option.substr(option.rfind('.') + 1) == last &&
-        std::ranges::none_of(option_keys(), [&](const auto& other) {
-          return edit_distance(key, other) <= kTypingError;
-        }))
-      return "'" + option + "'";
+    if (option.substr(option.rfind('.') + 1) == last) return "'" + option + "'";
   return nearest_names(key, option_keys());
 }
 

@@ -36,6 +36,10 @@ std::string state_and_parent_of(pid_t process) {
   return name_end == std::string::npos ? "" : stat.substr(name_end + 2);
 }
 
+bool says_zombie(const std::string& stat) {
+  return stat.starts_with('Z') || stat.starts_with('X');
+}
+
 // 0 where it has ended.
 pid_t parent_of(pid_t process) {
   const std::string stat = state_and_parent_of(process);
@@ -89,12 +93,12 @@ bool is_stopped(pid_t process) {
 }
 
 bool is_zombie(pid_t process) {
-  const std::string stat = state_and_parent_of(process);
-  return stat.starts_with('Z') || stat.starts_with('X');
+  return says_zombie(state_and_parent_of(process));
 }
 
 bool is_running(pid_t process) {
-  return parent_of(process) != 0 && !is_zombie(process);
+  const std::string stat = state_and_parent_of(process);
+  return !stat.empty() && !says_zombie(stat);
 }
 
 bool has_all_ranks_below(pid_t ancestor) {

@@ -241,7 +241,7 @@ RankEnd RankProcesses::run() {
                                   .gives_stdin = options_.reads_stdin,
                                   .is_filter = !records_.exist()});
   // A rank that fails ends it by KILL (comm/watch/hard_exit.hpp).
-  const bool killed_by_rank = code == 128 + SIGKILL &&
+  const bool killed_by_rank = signal_of(code) == SIGKILL &&
                               ranks.launcher_is_stopped() &&
                               !signals_.asked_to_stop() && !launcher_hangs;
   if (killed_by_rank)

@@ -52,6 +52,11 @@ bool has_records(const fs::path& folder) {
          fs::exists(folder / "results.json", hidden);
 }
 
+// `hidden`: why nobody may look.
+bool is_run(const fs::path& folder, std::error_code& hidden) {
+  return fs::exists(folder / "config.yaml", hidden) || is_waiting_run(folder);
+}
+
 std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
 
 }  // namespace
@@ -80,8 +85,7 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     std::error_code hidden;
-    if (fs::exists(entry.path() / "config.yaml", hidden) ||
-        is_waiting_run(entry.path()))
+    if (is_run(entry.path(), hidden))
       runs.push_back(entry.path());
     else if (has_records(entry.path()))
       log_warning("[run] " + entry.path().string() +
@@ -114,10 +118,8 @@ bool has_runs_below(const fs::path& folder) {
   for (fs::directory_iterator it(folder, error);
        !error && it != fs::directory_iterator(); it.increment(error)) {
     std::error_code hidden;
-    if (!it->is_directory(hidden)) continue;  // of a set there are many
-    if (fs::exists(it->path() / "config.yaml", hidden) ||
-        is_waiting_run(it->path()))
-      return true;
+    // Of a data set there are many files.
+    if (it->is_directory(hidden) && is_run(it->path(), hidden)) return true;
   }
   return false;
 }

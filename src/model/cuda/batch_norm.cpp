@@ -16,8 +16,6 @@ namespace {
 using OptionalTensor = std::optional<at::Tensor>;
 using TwoTensors = std::tuple<at::Tensor, at::Tensor>;
 
-// kernels/batch_norm.cu has the same numbers.
-constexpr int64_t kReducingThreads = 512, kMappingThreads = 256;
 // For each multiprocessor: the fastest on an H200 (docs/gpu.md).
 constexpr int64_t kReducingBlocks = 1, kMappingBlocks = 2;
 

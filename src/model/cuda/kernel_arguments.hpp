@@ -5,6 +5,9 @@
 
 namespace chexnet {
 
+// Of a block of BatchNorm's kernels: those that add up, and the others.
+constexpr int kReducingThreads = 512, kMappingThreads = 256;
+
 // Of a map that is pooled.
 struct PooledShape {
   int height, width, vectors;

@@ -8,8 +8,6 @@
 // grid alone.
 
 constexpr int kSums = 2 * kWidth;  // of a vector: two for each channel
-constexpr int kReducingThreads = 512;
-constexpr int kMappingThreads = 256;
 using BlockSums = float[kReducingThreads * kSums];
 
 // Where a thread reads and writes.

@@ -1,6 +1,7 @@
 // CUDA's words for kernels on the CPU: a block's threads are threads, so the
 // source that a GPU gets can be tested and looked at by the sanitizers. Blocks
-// run one after the other, or all at once. Include it before the source, which
+// run one after the other, or all at once in an order that a seed decides
+// alone. Include it before the source, which
 // then is a function that run_kernel() calls. Only what our kernels say is
 // there.
 //
@@ -28,6 +29,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <semaphore>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -59,12 +61,60 @@ inline void move_to(Stores& to, Stores& from) {
   from.clear();
 }
 
+// Threads of which one runs at a time, until it passes its turn on: to any
+// other that can run, which `seed` picks. So what one seed shows, it shows
+// again, however slow the machine is and however many its cores.
+class Turns {
+ public:
+  Turns(unsigned threads, unsigned seed) : random_(seed + 1) {
+    for (unsigned id = 0; id < threads; ++id) {
+      turns_.emplace_back(0);
+      ready_.push_back(id);
+    }
+  }
+  void begin() { give(); }
+  void wait(unsigned id) { turns_[id].acquire(); }
+  // The rest is of the thread that has the turn.
+  void pass_on(unsigned id) {
+    ready_.push_back(id);
+    give();
+    wait(id);
+  }
+  // The last of `count` threads wakes those that rest in `resting`.
+  void meet(unsigned id, std::vector<unsigned>& resting, size_t count) {
+    resting.push_back(id);
+    if (resting.size() == count) {
+      ready_.insert(ready_.end(), resting.begin(), resting.end());
+      resting.clear();
+    }
+    give();
+    wait(id);
+  }
+  void end() {
+    if (!ready_.empty()) give();
+  }
+
+ private:
+  void give() {
+    std::swap(ready_[random_() % ready_.size()], ready_.back());
+    const unsigned next = ready_.back();
+    ready_.pop_back();
+    turns_[next].release();
+  }
+  std::mt19937 random_;
+  std::deque<std::binary_semaphore> turns_;
+  std::vector<unsigned> ready_;
+};
+
 struct Block {
   struct alignas(16) Piece {
     std::byte bytes[16];
   };
-  explicit Block(size_t threads) : barrier(static_cast<ptrdiff_t>(threads)) {}
-  std::barrier<> barrier;
+  explicit Block(unsigned threads)
+      : count(threads), barrier(static_cast<ptrdiff_t>(threads)) {}
+  const unsigned count;
+  std::barrier<> barrier;         // of threads that run as they like,
+  std::vector<unsigned> resting;  // and of those that take turns
   std::mutex mutex;  // of all below
   std::map<int, std::vector<Piece>> shared;
   Stores stores;
@@ -78,13 +128,13 @@ struct Cache {
 inline Cache* cache = nullptr;
 inline thread_local Block* block = nullptr;
 inline thread_local Stores own_stores;
-inline thread_local std::minstd_rand* chance = nullptr;
+// Of blocks that run at once.
+inline thread_local Turns* turns = nullptr;
+inline thread_local unsigned own_id = 0;  // among the threads of all blocks
 
 // Lets other threads come first, where blocks run at once.
-inline void dawdle() {
-  if (chance == nullptr) return;
-  for (auto times = (*chance)() % 4; times > 0; --times)
-    std::this_thread::yield();
+inline void pass_on() {
+  if (turns != nullptr) turns->pass_on(own_id);
 }
 template <class T>
 T& shared(int line) {
@@ -95,12 +145,15 @@ T& shared(int line) {
 }
 
 inline void __syncthreads() {  // NOLINT
-  dawdle();
+  pass_on();
   {
     const std::lock_guard lock(block->mutex);
     move_to(block->stores, own_stores);
   }
-  block->barrier.arrive_and_wait();
+  if (turns != nullptr)
+    turns->meet(own_id, block->resting, block->count);
+  else
+    block->barrier.arrive_and_wait();
 }
 inline void show_stores() {
   const std::scoped_lock lock(block->mutex, cache->mutex);
@@ -110,14 +163,14 @@ inline void show_stores() {
   block->stores.clear();
 }
 inline void __threadfence() {  // NOLINT
-  dawdle();
+  pass_on();
   if (mistake == Mistake::kNone || mistake == Mistake::kPlainLoad)
     show_stores();
 }
 inline unsigned atomicAdd(unsigned* value, unsigned more) {  // NOLINT
-  dawdle();
+  pass_on();
   const unsigned before = std::atomic_ref(*value).fetch_add(more);
-  dawdle();
+  pass_on();
   if (mistake == Mistake::kFenceAfterAtomic) show_stores();
   return before;
 }
@@ -211,20 +264,22 @@ void run_kernel(Index grid, Index threads,
   });
 }
 
-// All blocks at once, in an order that `seed` has a part in.
+// All blocks at once, in the order of `seed`.
 template <class Kernel>
 void run_at_once(Index grid, Index threads, unsigned seed,
                  const Kernel& kernel) {
   const unsigned count = threads.x * threads.y;
+  Turns of_grid(grid.x * grid.y * count, seed);
+  std::deque<Block> blocks;
   const auto thread = [&](Block& own, Index at, unsigned id) {
     block = &own;
-    std::minstd_rand random(seed * 7919 + at.y * 131 + at.x * 17 + id);
-    chance = &random;
-    dawdle();
+    turns = &of_grid;
+    own_id = (at.x * grid.y + at.y) * count + id;
+    of_grid.wait(own_id);
     run_thread(at, id, kernel);
+    of_grid.end();
   };
   run_grid(grid, threads, [&] {
-    std::deque<Block> blocks;
     std::vector<std::jthread> all;
     for (unsigned x = 0; x < grid.x; ++x)
       for (unsigned y = 0; y < grid.y; ++y) {
@@ -232,6 +287,7 @@ void run_at_once(Index grid, Index threads, unsigned seed,
         for (unsigned id = 0; id < count; ++id)
           all.emplace_back(thread, std::ref(own), Index{x, y}, id);
       }
+    of_grid.begin();
   });
 }
 

@@ -6,6 +6,7 @@ import sys
 KINDS = {'convolution_overrideable': 'convolutions, forward', 'convolution_backward_overrideable': 'convolutions, backward',
          'batch_norm_statistics': 'BatchNorm, forward', 'batch_norm_apply': 'BatchNorm, forward',
          'batch_norm_sums': 'BatchNorm, backward', 'batch_norm_gradient': 'BatchNorm, backward',
+         'batch_norm_add_up': 'BatchNorm, backward', 'batch_norm_corrected': 'BatchNorm, backward',
          'cat': 'concatenations', 'a copy': 'copies'}
 
 

@@ -104,31 +104,56 @@ TwoTensors sums_by_aten(const at::Tensor& dy, const at::Tensor& x,
   return {dweight, dbias};
 }
 
-void gradient_by_aten(const at::Tensor& dy, const at::Tensor& x,
-                      const at::Tensor& weight, const at::Tensor& bias,
-                      const at::Tensor& mean, const at::Tensor& var,
-                      const OptionalTensor& pixels, double epsilon, bool relu,
-                      const at::Tensor& dweight, const at::Tensor& dbias,
-                      at::Tensor& dx, bool adds) {
+at::Tensor gradient_by_aten(const at::Tensor& dy, const at::Tensor& x,
+                            const at::Tensor& weight, const at::Tensor& bias,
+                            const at::Tensor& mean, const at::Tensor& var,
+                            const OptionalTensor& pixels, double epsilon,
+                            bool relu, const at::Tensor& dweight,
+                            const at::Tensor& dbias) {
   const at::Tensor cut = masked(dy, x, weight, bias, mean, var, epsilon, relu);
   const at::Tensor center = first(mean, x),
                    invstd = (first(var, x) + epsilon).rsqrt();
-  at::Tensor own;
-  if (pixels) {
-    const at::Tensor scale = weight * invstd;
-    own = cut * per_channel(scale);
-    own.sub_(per_channel(scale * (dbias / *pixels)));
-    own.addcmul_(x - per_channel(center),
-                 per_channel(scale * invstd * (dweight / *pixels)), -1);
-  } else {
-    own = std::get<0>(at::native_batch_norm_backward(
+  if (!pixels)
+    return std::get<0>(at::native_batch_norm_backward(
         cut, packed(x), weight, {}, {}, center, invstd, true, epsilon,
         {true, false, false}));
-  }
+  const at::Tensor scale = weight * invstd;
+  at::Tensor dx = cut * per_channel(scale);
+  dx.sub_(per_channel(scale * (dbias / *pixels)));
+  dx.addcmul_(x - per_channel(center),
+              per_channel(scale * invstd * (dweight / *pixels)), -1);
+  return dx.to(x.scalar_type());
+}
+
+TwoTensors add_up_by_aten(const at::Tensor& dy, const at::Tensor& x,
+                          const at::Tensor& weight, const at::Tensor& bias,
+                          const at::Tensor& mean, const at::Tensor& var,
+                          double epsilon, bool relu, at::Tensor& dx, bool adds,
+                          at::Tensor& offset, at::Tensor& slope) {
+  const at::Tensor cut = masked(dy, x, weight, bias, mean, var, epsilon, relu);
+  const auto [dweight, dbias] =
+      sums_by_aten(cut, x, weight, bias, mean, var, epsilon, false);
+  const at::Tensor invstd = (first(var, x) + epsilon).rsqrt();
+  const at::Tensor scale = weight * invstd;
+  const at::Tensor own = cut * per_channel(scale);
   if (adds)
     dx.add_(own);
   else
     dx.copy_(own);
+  offset.addcmul_(scale, dbias);
+  slope.addcmul_(scale * invstd, dweight);
+  return {dweight, dbias};
+}
+
+at::Tensor corrected_by_aten(const at::Tensor& sum, const at::Tensor& x,
+                             const at::Tensor& mean,
+                             const OptionalTensor& pixels,
+                             const at::Tensor& offset,
+                             const at::Tensor& slope) {
+  const at::Tensor count = pixels ? *pixels : pixels_of(x, mean.options());
+  at::Tensor dx = sum - per_channel(offset / count);
+  dx.addcmul_(x - per_channel(mean), per_channel(slope / count), -1);
+  return packed(dx.to(x.scalar_type()));
 }
 
 }  // namespace
@@ -187,18 +212,37 @@ ChannelSums batch_norm_sums(const at::Tensor& dy, const BatchNormInput& input,
   return {dweight, dbias};
 }
 
-void batch_norm_gradient(const at::Tensor& dy, const BatchNormInput& input,
-                         const ChannelSums& sums, at::Tensor dx, bool adds,
-                         bool kernels) {
+at::Tensor batch_norm_gradient(const at::Tensor& dy,
+                               const BatchNormInput& input,
+                               const ChannelSums& sums, bool kernels) {
   const auto& [x, weight, bias, statistics, relu] = input;
   const auto& [mean, var, pixels] = statistics;
   static const auto op = operator_of<gradient_by_aten>("batch_norm_gradient");
-  if (kernels)
-    op.call(dy, x, weight, bias, mean, var, pixels, kBatchNormEpsilon, relu,
-            sums.dweight, sums.dbias, dx, adds);
-  else
-    gradient_by_aten(dy, x, weight, bias, mean, var, pixels, kBatchNormEpsilon,
-                     relu, sums.dweight, sums.dbias, dx, adds);
+  return kernels ? op.call(dy, x, weight, bias, mean, var, pixels,
+                           kBatchNormEpsilon, relu, sums.dweight, sums.dbias)
+                 : gradient_by_aten(dy, x, weight, bias, mean, var, pixels,
+                                    kBatchNormEpsilon, relu, sums.dweight,
+                                    sums.dbias);
+}
+
+ChannelSums batch_norm_add_up(const at::Tensor& dy, const BatchNormInput& input,
+                              ReadersGradient& to) {
+  const auto& [x, weight, bias, statistics, relu] = input;
+  const auto& [mean, var, pixels] = statistics;
+  const bool adds = to.map.defined();
+  if (!adds) to.map = at::empty_like(dy);
+  static const auto op = operator_of<add_up_by_aten>("batch_norm_add_up");
+  auto [dweight, dbias] =
+      op.call(dy, x, weight, bias, mean, var, kBatchNormEpsilon, relu, to.map,
+              adds, to.offset, to.slope);
+  return {dweight, dbias};
+}
+
+at::Tensor batch_norm_corrected(const ReadersGradient& sum, const at::Tensor& x,
+                                const MapStatistics& statistics) {
+  static const auto op = operator_of<corrected_by_aten>("batch_norm_corrected");
+  return op.call(sum.map, x, statistics.mean, statistics.pixels, sum.offset,
+                 sum.slope);
 }
 
 }  // namespace chexnet
@@ -221,7 +265,14 @@ TORCH_LIBRARY_FRAGMENT(chexnet, library) {
   library.def(
       "batch_norm_gradient(Tensor dy, Tensor x, Tensor weight, Tensor bias, "
       "Tensor mean, Tensor var, Tensor? pixels, float epsilon, bool relu, "
-      "Tensor dweight, Tensor dbias, Tensor(a!) dx, bool adds) -> ()");
+      "Tensor dweight, Tensor dbias) -> Tensor");
+  library.def(
+      "batch_norm_add_up(Tensor dy, Tensor x, Tensor weight, Tensor bias, "
+      "Tensor mean, Tensor var, float epsilon, bool relu, Tensor(a!) dx, bool "
+      "adds, Tensor(b!) offset, Tensor(c!) slope) -> (Tensor, Tensor)");
+  library.def(
+      "batch_norm_corrected(Tensor sum, Tensor x, Tensor mean, Tensor? pixels, "
+      "Tensor offset, Tensor slope) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(chexnet, CPU, library) {
@@ -231,4 +282,6 @@ TORCH_LIBRARY_IMPL(chexnet, CPU, library) {
   library.impl("batch_norm_apply", chexnet::apply_by_aten);
   library.impl("batch_norm_sums", chexnet::sums_by_aten);
   library.impl("batch_norm_gradient", chexnet::gradient_by_aten);
+  library.impl("batch_norm_add_up", chexnet::add_up_by_aten);
+  library.impl("batch_norm_corrected", chexnet::corrected_by_aten);
 }

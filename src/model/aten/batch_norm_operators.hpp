@@ -6,10 +6,16 @@
 //   backward   sums         dy, x -> dweight, dbias
 //              gradient     dy, x -> dx, by these sums
 //
+// The gradient of a map that several BatchNorms read, of which our kernels
+// read dy and x of each once:
+//
+//              add_up       dy, x -> dweight, dbias, and a sum of all readers
+//              corrected    the sum, x -> dx
+//
 // Over the pixels of all ranks it is the same with two gathers in between: of
-// moments, which merge_moments() makes statistics of, and of sums. x and dx
-// [N,C,H,W] may be some channels of a wider channels-last map, other maps are
-// dense. What is per channel is [C] in the master type.
+// moments, which merge_moments() makes statistics of, and of sums. x, and sums
+// of gradients, [N,C,H,W] may be some channels of a wider channels-last map,
+// other maps are dense. What is per channel is [C] in the master type.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -71,9 +77,29 @@ ChannelSums batch_norm_sums(const at::Tensor& dy, const BatchNormInput& input,
 
 // With means over statistics.pixels, dx = scale * (dy - mean(dy) - z * mean(dy
 // * z)) and scale = weight / sqrt(var + epsilon) (Ioffe and Szegedy, 2015).
-// With `adds` on top of what is in dx.
-void batch_norm_gradient(const at::Tensor& dy, const BatchNormInput& input,
-                         const ChannelSums& sums, at::Tensor dx, bool adds,
-                         bool kernels);
+at::Tensor batch_norm_gradient(const at::Tensor& dy,
+                               const BatchNormInput& input,
+                               const ChannelSums& sums, bool kernels);
+
+// The same of x's readers r, of which each knows its own dy alone:
+//
+//   dx = sum_r scale_r * dy_r - (offset + slope * (x - mean)) / pixels
+//   offset = sum_r scale_r * dbias_r
+//   slope = sum_r scale_r * dweight_r / sqrt(var + epsilon)
+//
+// The first is added up in `map`, which the first reader makes. Offset and
+// slope are 0 at first.
+struct ReadersGradient {
+  at::Tensor map, offset, slope;
+};
+
+// Adds a reader's part; gives batch_norm_sums().
+ChannelSums batch_norm_add_up(const at::Tensor& dy, const BatchNormInput& input,
+                              ReadersGradient& to);
+
+// dx, dense, when all readers have added theirs; with offset and slope of all
+// ranks.
+at::Tensor batch_norm_corrected(const ReadersGradient& sum, const at::Tensor& x,
+                                const MapStatistics& statistics);
 
 }  // namespace chexnet

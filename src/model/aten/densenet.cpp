@@ -2,13 +2,16 @@
 //
 // our kernels      features of a block are one map, and their gradient another,
 //                  in which channels come in place. BatchNorm reads and adds to
-//                  a part of them; no convolution sees them
+//                  a part of them; no convolution sees them. What a channel's
+//                  gradient is to lose by the means of all its readers is added
+//                  up beside it, and taken away when the gradient is read
 // ATen's operators the textbook's: each layer's input is a new concatenation,
 //                  so copies grow with the square of a block's layers. ATen's
 //                  BatchNorm takes no parts of maps. It is what the engine is
 //                  compared with
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,16 @@ at::Tensor joined(const at::Tensor& a, const at::Tensor& b,
   if (format != at::MemoryFormat::ChannelsLast) return at::cat({a, b}, 1);
   return at::cat({a.permute({0, 2, 3, 1}), b.permute({0, 2, 3, 1})}, 3)
       .permute({0, 3, 1, 2});
+}
+
+ReadersGradient channels_of(const ReadersGradient& sum, int64_t from,
+                            int64_t count) {
+  ReadersGradient part{sum.map.narrow(1, from, count), {}, {}};
+  if (sum.offset.defined()) {
+    part.offset = sum.offset.narrow(0, from, count);
+    part.slope = sum.slope.narrow(0, from, count);
+  }
+  return part;
 }
 
 // A block's input and what its layers have added. In our kernels' form with the
@@ -84,7 +97,7 @@ class DenseLayer {
     return conv2_.forward(norm2_.forward(narrow, pass), pass);
   }
   // Adds to `sum` the gradient by x.
-  void backward_onto(const at::Tensor& sum, const at::Tensor& dy,
+  void backward_onto(ReadersGradient sum, const at::Tensor& dy,
                      const MicroBatch& part) {
     const at::Tensor d = norm2_.backward(conv2_.backward(dy, part), part);
     norm1_.backward_onto(sum, conv1_.backward(d, part), part);
@@ -114,30 +127,46 @@ class DenseBlock {
     Features features(context_, x, channels(), pass.mode);
     for (auto& layer : layers_) features.append(layer.forward(features, pass));
     statistics_ = features.statistics();
+    if (pass.training() && statistics_.mean.defined()) kept_.emplace(features);
     return features.map();
   }
   // Of what the last forward gave, once; undefined where ATen's operators
   // compute.
   MapStatistics take_statistics() { return std::exchange(statistics_, {}); }
-  // Each layer adds to the gradient of its inputs, in place in dy.
-  at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
-    const auto channels = [&](int64_t from, int64_t count) {
-      return dy.narrow(1, from, count);
-    };
+  // For who reads what the last forward in training gave.
+  ReadersGradient new_gradient() const {
+    if (!kept_) return {};
+    const at::Tensor& mean = kept_->statistics().mean;
+    return {{}, at::zeros_like(mean), at::zeros_like(mean)};
+  }
+  // Each layer adds to the gradient of its inputs, in place.
+  at::Tensor backward(const ReadersGradient& sum, const MicroBatch& part) {
     for (size_t i = layers_.size(); i-- > 0;) {
       const int64_t before = in_ + static_cast<int64_t>(i) * growth_;
-      const at::Tensor own =
-          channels(before, growth_).contiguous(context_.memory_format);
-      layers_[i].backward_onto(channels(0, before), own, part);
+      const at::Tensor own = gradient_of(sum, before, growth_);
+      layers_[i].backward_onto(channels_of(sum, 0, before), own, part);
     }
-    return channels(0, in_).contiguous(context_.memory_format);
+    at::Tensor dx = gradient_of(sum, 0, in_);
+    kept_.reset();
+    return dx;
   }
 
  private:
+  // Of channels whose readers have all added theirs, dense.
+  at::Tensor gradient_of(const ReadersGradient& sum, int64_t from,
+                         int64_t count) const {
+    const ReadersGradient own = channels_of(sum, from, count);
+    if (!own.offset.defined())
+      return own.map.contiguous(context_.memory_format);
+    const MapStatistics& all = kept_->statistics();
+    return complete_gradient(context_, own, kept_->map().narrow(1, from, count),
+                             {all.mean.narrow(0, from, count), {}, all.pixels});
+  }
   const LayerContext& context_;
   int64_t in_, growth_;
   std::vector<DenseLayer> layers_;
   MapStatistics statistics_;
+  std::optional<Features> kept_;  // by our kernels' forward in training
 };
 
 // BN-ReLU, a 2x2 average, and a 1x1 that halves the channels. The paper has the
@@ -152,8 +181,10 @@ class Transition {
     const at::Tensor wide = norm_.forward(x, pass, known);
     return conv_.forward(pool_.forward(wide, pass), pass);
   }
-  at::Tensor backward(const at::Tensor& dy, const MicroBatch& part) {
-    return norm_.backward(pool_.backward(conv_.backward(dy, part)), part);
+  // Adds to `sum` the gradient by x.
+  void backward_onto(ReadersGradient& sum, const at::Tensor& dy,
+                     const MicroBatch& part) {
+    norm_.backward_onto(sum, pool_.backward(conv_.backward(dy, part)), part);
   }
 
  private:
@@ -203,11 +234,14 @@ class DenseNet final : public Backbone {
     return norm5_.forward(x, pass, blocks_[3].take_statistics());
   }
   void backward(const at::Tensor& dy, const MicroBatch& part) override {
-    at::Tensor gradient = norm5_.backward(dy, part);
-    for (size_t b = 4; b-- > 0;) {
-      if (b < 3) gradient = transitions_[b].backward(gradient, part);
-      gradient = blocks_[b].backward(gradient, part);
+    ReadersGradient sum = blocks_[3].new_gradient();
+    norm5_.backward_onto(sum, dy, part);
+    for (size_t b = 3; b > 0; --b) {
+      const at::Tensor gradient = blocks_[b].backward(sum, part);
+      sum = blocks_[b - 1].new_gradient();
+      transitions_[b - 1].backward_onto(sum, gradient, part);
     }
+    const at::Tensor gradient = blocks_[0].backward(sum, part);
     conv0_.backward_weight(norm0_.backward(pool0_.backward(gradient), part),
                            part);
   }

@@ -22,6 +22,16 @@ at::Tensor of_all_ranks(Communicator& comm, const at::Tensor& own) {
   return all;
 }
 
+// Of two values per channel.
+std::tuple<at::Tensor, at::Tensor> sums_of_all_ranks(Communicator& comm,
+                                                     const at::Tensor& a,
+                                                     const at::Tensor& b) {
+  const at::Tensor sums = of_all_ranks(comm, at::cat({a, b}).to(at::kDouble))
+                              .sum(0)
+                              .to(a.scalar_type());
+  return {sums.narrow(0, 0, a.numel()), sums.narrow(0, a.numel(), b.numel())};
+}
+
 }  // namespace
 
 Convolution::Convolution(const LayerContext& context, const std::string& name,
@@ -88,6 +98,16 @@ void find_statistics(const LayerContext& context, const at::Tensor& x,
   merge_moments(of_all_ranks(*context.sync, own), to, kernels);
 }
 
+at::Tensor complete_gradient(const LayerContext& context,
+                             const ReadersGradient& sum, const at::Tensor& x,
+                             const MapStatistics& statistics) {
+  ReadersGradient all = sum;
+  if (context.sync != nullptr)
+    std::tie(all.offset, all.slope) =
+        sums_of_all_ranks(*context.sync, sum.offset, sum.slope);
+  return batch_norm_corrected(all, x, statistics);
+}
+
 at::Tensor BatchNorm::forward(const at::Tensor& x, const ForwardPass& pass,
                               const MapStatistics& known) {
   return compute(x, pass, known, {}, relu_);
@@ -152,20 +172,8 @@ at::Tensor BatchNorm::forward_by_library(const at::Tensor& x,
   return y;
 }
 
-at::Tensor BatchNorm::backward(const at::Tensor& dy,
+at::Tensor BatchNorm::backward(const at::Tensor& given,
                                const MicroBatch& micro_batch) {
-  return compute_backward(dy, micro_batch, {});
-}
-
-void BatchNorm::backward_onto(const at::Tensor& sum, const at::Tensor& dy,
-                              const MicroBatch& micro_batch) {
-  compute_backward(dy, micro_batch, sum);
-}
-
-at::Tensor BatchNorm::compute_backward(const at::Tensor& given,
-                                       const MicroBatch& micro_batch,
-                                       const std::optional<at::Tensor>& sum) {
-  const at::Tensor x = std::exchange(x_, {});
   // ReLU's cut is the kernels' own work, and else made once for all passes.
   at::Tensor dy = given;
   if (kernels_)
@@ -173,26 +181,45 @@ at::Tensor BatchNorm::compute_backward(const at::Tensor& given,
   else if (relu_)
     dy = at::threshold_backward(given, std::exchange(y_, {}), 0);
   at::Tensor dx;
-  ChannelSums sums;
-  if (kernels_ || context_.sync != nullptr) {
-    dx = sum ? *sum : at::empty_like(dy);
-    sums = backward_in_passes(dy, x, dx, sum.has_value());
-  } else {
-    sums = backward_by_library(dy, x, dx);
-    if (sum) sum->add_(dx);
-  }
-  context_.gradients.add(bias_, sums.dbias, micro_batch);
-  context_.gradients.add(weight_, sums.dweight, micro_batch);
+  add_gradients(kernels_ || context_.sync != nullptr
+                    ? backward_in_passes(dy, dx)
+                    : backward_by_library(dy, dx),
+                micro_batch);
   return dx;
 }
 
+void BatchNorm::backward_onto(ReadersGradient& sum, const at::Tensor& dy,
+                              const MicroBatch& micro_batch) {
+  if (sum.offset.defined()) {
+    assert(kernels_);
+    const ChannelSums sums = batch_norm_add_up(dense(dy), take_input(), sum);
+    return add_gradients(sums, micro_batch);
+  }
+  const at::Tensor dx = backward(dy, micro_batch);
+  if (sum.map.defined())
+    sum.map.add_(dx);
+  else
+    sum.map = dx;
+}
+
+BatchNormInput BatchNorm::take_input() {
+  const Parameters& p = context_.parameters;
+  return {std::exchange(x_, {}), p.value(weight_), p.value(bias_),
+          std::exchange(of_batch_, {}), relu_ && kernels_};
+}
+
+void BatchNorm::add_gradients(const ChannelSums& sums,
+                              const MicroBatch& micro_batch) {
+  context_.gradients.add(bias_, sums.dbias, micro_batch);
+  context_.gradients.add(weight_, sums.dweight, micro_batch);
+}
+
 ChannelSums BatchNorm::backward_by_library(const at::Tensor& dy,
-                                           const at::Tensor& x,
                                            at::Tensor& dx) {
   const Parameters& p = context_.parameters;
   ChannelSums sums;
   std::tie(dx, sums.dweight, sums.dbias) = at::batch_norm_backward(
-      dy, x, p.value(weight_), p.running_mean(statistics_),
+      dy, std::exchange(x_, {}), p.value(weight_), p.running_mean(statistics_),
       p.running_var(statistics_), std::exchange(mean_, {}),
       std::exchange(invstd_, {}), true, kBatchNormEpsilon, {true, true, true},
       std::exchange(reserve_, {}));
@@ -202,21 +229,14 @@ ChannelSums BatchNorm::backward_by_library(const at::Tensor& dy,
 // dx needs all ranks' sums; the gradients of weight and bias are this rank's,
 // averaged later like all others.
 ChannelSums BatchNorm::backward_in_passes(const at::Tensor& dy,
-                                          const at::Tensor& x, at::Tensor& dx,
-                                          bool adds) {
-  const Parameters& p = context_.parameters;
-  const BatchNormInput input{x, p.value(weight_), p.value(bias_),
-                             std::exchange(of_batch_, {}), relu_ && kernels_};
+                                          at::Tensor& dx) {
+  const BatchNormInput input = take_input();
   ChannelSums own = batch_norm_sums(dy, input, kernels_);
   ChannelSums all = own;
-  if (context_.sync != nullptr) {
-    const at::Tensor both = at::cat({own.dweight, own.dbias}).to(at::kDouble);
-    const at::Tensor sums =
-        of_all_ranks(*context_.sync, both).sum(0).to(own.dweight.scalar_type());
-    const int64_t channels = own.dweight.numel();
-    all = {sums.narrow(0, 0, channels), sums.narrow(0, channels, channels)};
-  }
-  batch_norm_gradient(dy, input, all, dx, adds, kernels_);
+  if (context_.sync != nullptr)
+    std::tie(all.dweight, all.dbias) =
+        sums_of_all_ranks(*context_.sync, own.dweight, own.dbias);
+  dx = batch_norm_gradient(dy, input, all, kernels_);
   return own;
 }
 

@@ -68,6 +68,11 @@ void find_statistics(const LayerContext& context, const at::Tensor& x,
                      const std::optional<at::Tensor>& copy, Mode mode,
                      bool kernels, const MapStatistics& to);
 
+// Of x, whose readers have all added theirs, with context.sync on all ranks.
+at::Tensor complete_gradient(const LayerContext& context,
+                             const ReadersGradient& sum, const at::Tensor& x,
+                             const MapStatistics& statistics);
+
 // BatchNorm, by default followed by ReLU. With context.sync the batch is that
 // of all ranks.
 class BatchNorm {
@@ -84,8 +89,10 @@ class BatchNorm {
                           const ForwardPass& pass);
   // The gradient by x.
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch);
-  // The same, added to `sum`.
-  void backward_onto(const at::Tensor& sum, const at::Tensor& dy,
+  // Where several BatchNorms read x: adds this one's to `sum`, which the first
+  // makes. To a sum with an offset it adds what is of a pixel alone, and
+  // forward was told x's statistics; complete_gradient() takes away the rest.
+  void backward_onto(ReadersGradient& sum, const at::Tensor& dy,
                      const MicroBatch& micro_batch);
 
  private:
@@ -94,13 +101,10 @@ class BatchNorm {
                      const std::optional<at::Tensor>& shortcut, bool relu);
   at::Tensor forward_by_library(const at::Tensor& x,
                                 const MicroBatch& micro_batch);
-  at::Tensor compute_backward(const at::Tensor& dy,
-                              const MicroBatch& micro_batch,
-                              const std::optional<at::Tensor>& sum);
-  ChannelSums backward_by_library(const at::Tensor& dy, const at::Tensor& x,
-                                  at::Tensor& dx);
-  ChannelSums backward_in_passes(const at::Tensor& dy, const at::Tensor& x,
-                                 at::Tensor& dx, bool adds);
+  ChannelSums backward_by_library(const at::Tensor& dy, at::Tensor& dx);
+  ChannelSums backward_in_passes(const at::Tensor& dy, at::Tensor& dx);
+  BatchNormInput take_input();
+  void add_gradients(const ChannelSums& sums, const MicroBatch& micro_batch);
   const LayerContext& context_;
   bool relu_;
   bool kernels_ = false;  // of the last forward in training

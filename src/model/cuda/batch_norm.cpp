@@ -49,6 +49,9 @@ long long vectors_apart(const at::Tensor& map) {
   return bytes / kVectorBytes;
 }
 
+ReadRows rows_read(const at::Tensor& map) {
+  return {map.const_data_ptr(), vectors_apart(map)};
+}
 WrittenRows rows_of(const at::Tensor& map) {
   return {map.mutable_data_ptr(), vectors_apart(map)};
 }
@@ -110,6 +113,11 @@ float* floats_of(at::Tensor& t) { return t.mutable_data_ptr<float>(); }
 // [1], of the device; null where there is none.
 const float* number(const OptionalTensor& t) {
   return t ? t->const_data_ptr<float>() : nullptr;
+}
+
+at::Tensor channels_last_like(const at::Tensor& x) {
+  return at::empty(x.sizes(),
+                   x.options().memory_format(at::MemoryFormat::ChannelsLast));
 }
 
 at::Tensor per_channel(const at::Tensor& x) {
@@ -174,8 +182,7 @@ at::Tensor apply(const at::Tensor& x, const at::Tensor& weight,
                  const OptionalTensor& kept_mean,
                  const OptionalTensor& kept_var, double share) {
   if (shortcut) require_vectors(*shortcut, "a shortcut");
-  at::Tensor y = at::empty(
-      x.sizes(), x.options().memory_format(at::MemoryFormat::ChannelsLast));
+  at::Tensor y = channels_last_like(x);
   KeptChannels kept{};
   if (kept_mean)
     kept = {kept_mean->mutable_data_ptr<float>(),
@@ -203,17 +210,46 @@ TwoTensors sums(const at::Tensor& dy, const at::Tensor& x,
   return {dweight, dbias};
 }
 
-void gradient(const at::Tensor& dy, const at::Tensor& x,
-              const at::Tensor& weight, const at::Tensor& bias,
-              const at::Tensor& mean, const at::Tensor& var,
-              const OptionalTensor& pixels, double epsilon, bool relu,
-              const at::Tensor& dweight, const at::Tensor& dbias,
-              at::Tensor& dx, bool adds) {
+TwoTensors add_up(const at::Tensor& dy, const at::Tensor& x,
+                  const at::Tensor& weight, const at::Tensor& bias,
+                  const at::Tensor& mean, const at::Tensor& var, double epsilon,
+                  bool relu, at::Tensor& dx, bool adds, at::Tensor& offset,
+                  at::Tensor& slope) {
   require_vectors(dy, "a gradient");
+  const KernelGrid grid = Map(x).reducing();
+  Partial partial = partial_of(grid, x);
+  at::Tensor dweight = per_channel(x), dbias = per_channel(x);
+  launch_on(kBatchNormAddUp, x, grid,
+            arguments(x, weight, bias, mean, var, epsilon, relu),
+            dy.const_data_ptr(), partial.for_kernel(), floats_of(dweight),
+            floats_of(dbias), rows_of(dx), static_cast<int>(adds),
+            {floats_of(offset), floats_of(slope)});
+  return {dweight, dbias};
+}
+
+at::Tensor corrected(const at::Tensor& sum, const at::Tensor& x,
+                     const at::Tensor& mean, const OptionalTensor& pixels,
+                     const at::Tensor& offset, const at::Tensor& slope) {
+  at::Tensor dx = channels_last_like(x);
+  const Map map(x);
+  launch_on(kBatchNormCorrected, x, map.mapping(), rows_read(sum), rows_read(x),
+            map.rows, map.vectors, floats(mean), floats(offset), floats(slope),
+            number(pixels), dx.mutable_data_ptr());
+  return dx;
+}
+
+at::Tensor gradient(const at::Tensor& dy, const at::Tensor& x,
+                    const at::Tensor& weight, const at::Tensor& bias,
+                    const at::Tensor& mean, const at::Tensor& var,
+                    const OptionalTensor& pixels, double epsilon, bool relu,
+                    const at::Tensor& dweight, const at::Tensor& dbias) {
+  require_vectors(dy, "a gradient");
+  at::Tensor dx = channels_last_like(x);
   launch_on(kBatchNormGradient, x, Map(x).mapping(),
             arguments(x, weight, bias, mean, var, epsilon, relu),
             dy.const_data_ptr(), floats(dweight), floats(dbias), number(pixels),
-            static_cast<int>(adds), rows_of(dx));
+            dx.mutable_data_ptr());
+  return dx;
 }
 
 }  // namespace
@@ -226,4 +262,6 @@ TORCH_LIBRARY_IMPL(chexnet, CUDA, library) {
   library.impl("batch_norm_apply", chexnet::apply);
   library.impl("batch_norm_sums", chexnet::sums);
   library.impl("batch_norm_gradient", chexnet::gradient);
+  library.impl("batch_norm_add_up", chexnet::add_up);
+  library.impl("batch_norm_corrected", chexnet::corrected);
 }

@@ -25,10 +25,20 @@ struct BatchNormArguments {
   int relu;
 };
 
-// A part of a larger map, that rows are written to.
+// A part of a larger map, that rows are read from or written to.
+struct ReadRows {
+  const void* first;
+  long long apart;  // vectors
+};
 struct WrittenRows {
   void* first;
   long long apart;  // vectors
+};
+
+// Per channel: what BatchNorms that read x have added up, to be taken from the
+// sum of their gradients.
+struct PendingCorrections {
+  float *offset, *slope;
 };
 
 // What blocks leave for the last of them.

@@ -27,9 +27,17 @@ inline constexpr Kernel<void(BatchNormArguments n, const void* shortcut,
 inline constexpr Kernel<void(BatchNormArguments n, const void* dy,
                              PartialSums partial, float* dweight, float* dbias)>
     kBatchNormSums{"batch_norm_sums"};
+inline constexpr Kernel<void(
+    BatchNormArguments n, const void* dy, PartialSums partial, float* dweight,
+    float* dbias, WrittenRows dx, int adds, PendingCorrections pending)>
+    kBatchNormAddUp{"batch_norm_add_up"};
+inline constexpr Kernel<void(
+    ReadRows sum, ReadRows x, long long rows, int vectors, const float* mean,
+    const float* offsets, const float* slopes, const float* all_rows, void* dx)>
+    kBatchNormCorrected{"batch_norm_corrected"};
 inline constexpr Kernel<void(BatchNormArguments n, const void* dy,
                              const float* dweight, const float* dbias,
-                             const float* all_rows, int adds, WrittenRows dx)>
+                             const float* all_rows, void* dx)>
     kBatchNormGradient{"batch_norm_gradient"};
 
 // --- kernels/moments.cu

@@ -24,14 +24,16 @@ struct Size {
 // The results of the kernels on a map; and of the definition, in double.
 struct Results {
   Values mean, var, kept_mean, kept_var, y, y_inference, dweight, dbias, dx;
+  // By each of two that read x, and the gradient of both.
+  Values readers_dweight = {}, readers_dbias = {}, readers_dx = {};
 };
 
 struct Case {
   Size size;
   bool relu = false, shortcut = false;
-  bool adds = false;  // dx to `sum`
+  bool adds = false;  // readers_dx to `sum`
   float center = 0;   // of x
-  int gap = 0;        // vectors between rows of x and of dx
+  int gap = 0;        // vectors between rows of x and of readers_dx
   Values x = {}, weight = {}, bias = {}, shortcuts = {}, dy = {}, sum = {};
 };
 
@@ -72,6 +74,7 @@ inline Results by_definition(const Case& c) {
   r.y.resize(c.x.size());
   r.y_inference.resize(c.x.size());
   r.dx.resize(c.x.size());
+  r.readers_dx.resize(c.x.size());
   const auto put = [](Values& to, double value) {
     to.push_back(static_cast<float>(value));
   };
@@ -103,12 +106,13 @@ inline Results by_definition(const Case& c) {
     for (size_t row = 0; row < rows; ++row) {
       const size_t at = row * channels + k;
       const double z = (x(row) - mean) * invstd;
-      double dx = w * invstd * (dy(row) - dbias / n - z * dweight / n);
-      if (c.adds) dx += c.sum[at];
+      const double dx = w * invstd * (dy(row) - dbias / n - z * dweight / n);
       r.y[at] = static_cast<float>(y(row, mean, invstd));
       r.y_inference[at] = static_cast<float>(
           y(row, kept_mean, 1 / std::sqrt(kept_var + double{kEpsilon})));
       r.dx[at] = static_cast<float>(dx);
+      r.readers_dx[at] =
+          static_cast<float>(2 * dx + (c.adds ? double{c.sum[at]} : 0));
     }
     put(r.mean, mean);
     put(r.var, variance);

@@ -55,16 +55,17 @@ void on_grid(const KernelGrid& g, const Launch& launch, const Kernel& kernel) {
     };                                                                         \
     const auto dense_x = E::encoded(c.x), dy = E::encoded(c.dy),               \
                shortcut = E::encoded(c.shortcuts), sum = E::encoded(c.sum);    \
-    Map x = wide(), dx = wide(), y(dense_x.size()), inferred(y.size());        \
-    if (c.adds)                                                                \
-      for (long long at = 0; at < rows * vectors; ++at)                        \
-        dx[static_cast<size_t>(at / vectors * apart + at % vectors)] =         \
-            sum[static_cast<size_t>(at)];                                      \
+    Map x = wide(), added_up = wide(), y(dense_x.size()), inferred(y.size()),  \
+        dx(y.size()), readers_dx(y.size());                                    \
+    for (long long at = 0; at < rows * vectors; ++at)                          \
+      added_up[static_cast<size_t>(at / vectors * apart + at % vectors)] =     \
+          sum[static_cast<size_t>(at)];                                        \
     Values sums(g.row_blocks* channels * 2, NAN);                              \
     std::vector<unsigned> arrived(g.channel_blocks);                           \
     const PartialSums partial{sums.data(), arrived.data()};                    \
     Results r;                                                                 \
-    for (Values * v : {&r.mean, &r.var, &r.dweight, &r.dbias})                 \
+    for (Values * v : {&r.mean, &r.var, &r.dweight, &r.dbias,                  \
+                       &r.readers_dweight, &r.readers_dbias})                  \
       v->assign(channels, NAN);                                                \
     r.kept_mean.assign(channels, kKept);                                       \
     r.kept_var.assign(channels, kKept);                                        \
@@ -91,8 +92,22 @@ void on_grid(const KernelGrid& g, const Launch& launch, const Kernel& kernel) {
     });                                                                        \
     run([&] {                                                                  \
       space::batch_norm_gradient(n, dy.data(), r.dweight.data(),               \
-                                 r.dbias.data(), nullptr, c.adds,              \
-                                 {dx.data(), apart});                          \
+                                 r.dbias.data(), nullptr, dx.data());          \
+    });                                                                        \
+    Values offset(channels), slope(channels);                                  \
+    for (const bool adds : {c.adds, true}) {                                   \
+      run_sums([&] {                                                           \
+        space::batch_norm_add_up(                                              \
+            n, dy.data(), partial, r.readers_dweight.data(),                   \
+            r.readers_dbias.data(), {added_up.data(), apart}, adds,            \
+            {offset.data(), slope.data()});                                    \
+      });                                                                      \
+    }                                                                          \
+    rows_of(added_up);                                                         \
+    run([&] {                                                                  \
+      space::batch_norm_corrected({added_up.data(), apart}, {x.data(), apart}, \
+                                  rows, vectors, r.mean.data(), offset.data(), \
+                                  slope.data(), nullptr, readers_dx.data());   \
     });                                                                        \
     n.mean = r.kept_mean.data();                                               \
     n.var = r.kept_var.data();                                                 \
@@ -100,7 +115,8 @@ void on_grid(const KernelGrid& g, const Launch& launch, const Kernel& kernel) {
     CHECK(std::ranges::all_of(arrived, [](unsigned k) { return k == 0; }));    \
     r.y = E::decoded(y);                                                       \
     r.y_inference = E::decoded(inferred);                                      \
-    r.dx = E::decoded(rows_of(dx));                                            \
+    r.dx = E::decoded(dx);                                                     \
+    r.readers_dx = E::decoded(readers_dx);                                     \
     return r;                                                                  \
   }
 
@@ -145,6 +161,11 @@ void check_case(const Case& c, const Element& element) {
   CHECK(difference(found.dweight, wanted.dweight) < 10 * sums);
   CHECK(difference(found.dbias, wanted.dbias) < 10 * sums);
   CHECK(difference(found.dx, wanted.dx) < element.rounding + 10 * sums);
+  CHECK(found.readers_dweight == found.dweight);
+  CHECK(found.readers_dbias == found.dbias);
+  // Rounded three times.
+  CHECK(difference(found.readers_dx, wanted.readers_dx) <
+        1.5 * element.rounding + 10 * sums);
 }
 
 }  // namespace
@@ -182,6 +203,7 @@ TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
     CHECK(there.var == back.var);
     CHECK(there.dweight == back.dweight);
     CHECK(there.dx == back.dx);
+    CHECK(there.readers_dx == back.readers_dx);
   }
 }
 
@@ -201,6 +223,7 @@ TEST_CASE("sums are equal in a thousand orders of blocks that run at once") {
       REQUIRE(found.var == wanted.var);
       REQUIRE(found.dweight == wanted.dweight);
       REQUIRE(found.dbias == wanted.dbias);
+      REQUIRE(found.readers_dx == wanted.readers_dx);
     }
   }
 }
@@ -252,6 +275,7 @@ TEST_CASE("ReLU after a shortcut, and a NaN that stays one") {
     CHECK(std::isnan(found.var[6]));
     CHECK(std::isnan(found.kept_var[6]));
     CHECK(std::isnan(found.dx[6]));
+    CHECK(std::isnan(found.readers_dx[6]));
     CHECK_FALSE(std::isnan(found.mean[7]));
   }
 }

@@ -38,6 +38,8 @@ bool same(Function*, const Listing& kernel, const std::string& name) {
   CHECK(SAME(space, batch_norm_statistics, kBatchNormStatistics)); \
   CHECK(SAME(space, batch_norm_apply, kBatchNormApply));           \
   CHECK(SAME(space, batch_norm_sums, kBatchNormSums));             \
+  CHECK(SAME(space, batch_norm_add_up, kBatchNormAddUp));          \
+  CHECK(SAME(space, batch_norm_corrected, kBatchNormCorrected));   \
   CHECK(SAME(space, batch_norm_gradient, kBatchNormGradient));     \
   CHECK(SAME(space, merge_moments, kMergeMoments));                \
   CHECK(SAME(space, max_pool_forward, kMaxPoolForward));           \

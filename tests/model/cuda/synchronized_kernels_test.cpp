@@ -37,7 +37,7 @@ void append(Values& all, const Values& more) {
     };                                                                        \
     struct Part {                                                             \
       int64_t rows;                                                           \
-      std::vector<space::Vector> x, dy;                                       \
+      std::vector<space::Vector> x, dy, readers_dx = {};                      \
     };                                                                        \
     std::vector<Part> parts;                                                  \
     std::vector<double> all;                                                  \
@@ -58,6 +58,7 @@ void append(Values& all, const Values& more) {
     }                                                                         \
     Results r;                                                                \
     Values pixels(1, NAN), dweight(channels), dbias(channels);                \
+    Values offset(channels), slope(channels); /* of all ranks */              \
     r.mean.assign(channels, NAN);                                             \
     r.var.assign(channels, NAN);                                              \
     cuda_words::run_kernel(                                                   \
@@ -73,7 +74,7 @@ void append(Values& all, const Values& more) {
                                 c.weight.data(), c.bias.data(), kEpsilon,     \
                                 c.relu};                                      \
     };                                                                        \
-    for (const Part& part : parts) {                                          \
+    for (Part & part : parts) {                                               \
       Values w(channels, NAN), b(channels, NAN);                              \
       std::vector<space::Vector> y(part.x.size());                            \
       r.kept_mean.assign(channels, kKept);                                    \
@@ -88,6 +89,14 @@ void append(Values& all, const Values& more) {
         space::batch_norm_sums(arguments(part), part.dy.data(), partial,      \
                                w.data(), b.data());                           \
       });                                                                     \
+      part.readers_dx.resize(part.x.size());                                  \
+      for (int reader = 0; reader < 2; ++reader)                              \
+        run(part.rows, [&](const PartialSums& partial) {                      \
+          space::batch_norm_add_up(arguments(part), part.dy.data(), partial,  \
+                                   w.data(), b.data(),                        \
+                                   {part.readers_dx.data(), vectors}, reader, \
+                                   {offset.data(), slope.data()});            \
+        });                                                                   \
       append(r.y, E::decoded(y));                                             \
       for (size_t k = 0; k < channels; ++k) {                                 \
         dweight[k] += w[k];                                                   \
@@ -95,13 +104,20 @@ void append(Values& all, const Values& more) {
       }                                                                       \
     }                                                                         \
     for (const Part& part : parts) {                                          \
-      std::vector<space::Vector> dx(part.x.size());                           \
+      std::vector<space::Vector> dx(part.x.size()), readers_dx(dx.size());    \
       run(part.rows, [&](const PartialSums&) {                                \
         space::batch_norm_gradient(arguments(part), part.dy.data(),           \
                                    dweight.data(), dbias.data(),              \
-                                   pixels.data(), 0, {dx.data(), vectors});   \
+                                   pixels.data(), dx.data());                 \
+      });                                                                     \
+      run(part.rows, [&](const PartialSums&) {                                \
+        space::batch_norm_corrected(                                          \
+            {part.readers_dx.data(), vectors}, {part.x.data(), vectors},      \
+            part.rows, vectors, r.mean.data(), offset.data(), slope.data(),   \
+            pixels.data(), readers_dx.data());                                \
       });                                                                     \
       append(r.dx, E::decoded(dx));                                           \
+      append(r.readers_dx, E::decoded(readers_dx));                           \
     }                                                                         \
     r.dweight = dweight;                                                      \
     r.dbias = dbias;                                                          \
@@ -136,6 +152,8 @@ void check_ranks(Case c, const Rows& ranks, const Element& element,
   CHECK(difference(found.dweight, wanted.dweight) < 10 * sums);
   CHECK(difference(found.dbias, wanted.dbias) < 10 * sums);
   CHECK(difference(found.dx, wanted.dx) < element.rounding + 10 * sums);
+  CHECK(difference(found.readers_dx, wanted.readers_dx) <
+        1.5 * element.rounding + 10 * sums);
 }
 
 }  // namespace

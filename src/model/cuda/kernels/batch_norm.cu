@@ -225,12 +225,19 @@ KERNEL void __launch_bounds__(kMappingThreads)
       });
 }
 
-// Sums over the rows of dy, 0 where ReLU cut: dbias = sum(dy) and dweight =
-// sum(dy * (x - mean) * invstd).
-KERNEL void __launch_bounds__(kReducingThreads)
-    batch_norm_sums(BatchNormArguments n, const Vector* dy, PartialSums partial,
-                    float* dweight, float* dbias) {
-  SHARED(BlockSums, total);
+// Where a reader of x adds its part of the gradient by x.
+struct ReadersSum {
+  WrittenRows dx;
+  int adds;
+  PendingCorrections pending;
+};
+
+// The two kernels that follow.
+template <bool kAddsUp>
+__device__ inline void backward_sums(const BatchNormArguments& n, const Vector* dy,
+                                     const PartialSums& partial, float* total,
+                                     float* dweight, float* dbias,
+                                     const ReadersSum& sum_of) {
   const Place p = place();
   float center[kWidth], scale[kWidth], offset[kWidth], w[kWidth];
   channels_of(n.mean, p.vector, center);
@@ -238,14 +245,18 @@ KERNEL void __launch_bounds__(kReducingThreads)
   channels_of(n.weight, p.vector, w);
   channels_of(n.bias, p.vector, offset);
   for (int i = 0; i < kWidth; ++i) scale[i] *= w[i];
+  Vector* const dx = static_cast<Vector*>(sum_of.dx.first);
   float sums[kSums] = {};
-  for_rows<4>(
+  for_rows<kAddsUp ? 3 : 4>(
       p, n.rows,
       [&](long long row) {
-        return Two{dy[row * n.vectors + p.vector],
-                   vectors_of(n.x)[row * n.x_apart + p.vector]};
+        return Three{dy[row * n.vectors + p.vector],
+                     vectors_of(n.x)[row * n.x_apart + p.vector],
+                     kAddsUp && sum_of.adds
+                         ? dx[row * sum_of.dx.apart + p.vector]
+                         : Vector{}};
       },
-      [&](long long, const Two& loaded) {
+      [&](long long row, const Three& loaded) {
         float d[kWidth], v[kWidth];
         read(loaded.first, d);
         read(loaded.second, v);
@@ -255,6 +266,10 @@ KERNEL void __launch_bounds__(kReducingThreads)
           sums[i] += d[i];
           sums[kWidth + i] += d[i] * distance;
         }
+        if (!kAddsUp) return;
+        read(loaded.third, v);
+        for (int i = 0; i < kWidth; ++i) d[i] = fmaf(d[i], scale[i], v[i]);
+        dx[row * sum_of.dx.apart + p.vector] = written(d);
       });
   if (!add_all(sums, partial, total)) return;
   if (threadIdx.y != 0) return;
@@ -262,20 +277,78 @@ KERNEL void __launch_bounds__(kReducingThreads)
   inverse_deviations(n, p.vector, invstd);
   for (int i = 0; i < kWidth; ++i) {
     const int channel = p.vector * kWidth + i;
-    dbias[channel] = total[i * blockDim.x + threadIdx.x];
-    dweight[channel] =
-        total[(kWidth + i) * blockDim.x + threadIdx.x] * invstd[i];
+    const float db = total[i * blockDim.x + threadIdx.x];
+    const float dw = total[(kWidth + i) * blockDim.x + threadIdx.x] * invstd[i];
+    dbias[channel] = db;
+    dweight[channel] = dw;
+    if (kAddsUp) {
+      sum_of.pending.offset[channel] += scale[i] * db;
+      sum_of.pending.slope[channel] += scale[i] * invstd[i] * dw;
+    }
   }
 }
 
+// Sums over the rows of dy, 0 where ReLU cut: dbias = sum(dy) and dweight =
+// sum(dy * (x - mean) * invstd).
+KERNEL void __launch_bounds__(kReducingThreads)
+    batch_norm_sums(BatchNormArguments n, const Vector* dy, PartialSums partial,
+                    float* dweight, float* dbias) {
+  SHARED(BlockSums, total);
+  backward_sums<false>(n, dy, partial, total, dweight, dbias, {});
+}
+
+// The same, and in the same pass the gradient by an x that several BatchNorms
+// read, as far as it is of a row alone: dx = scale * dy, or with `adds` that on
+// top of what is in dx. What remains is linear in x; batch_norm_corrected takes
+// it away once for all readers, who add it up in `pending`.
+KERNEL void __launch_bounds__(kReducingThreads)
+    batch_norm_add_up(BatchNormArguments n, const Vector* dy,
+                      PartialSums partial, float* dweight, float* dbias,
+                      WrittenRows dx, int adds, PendingCorrections pending) {
+  SHARED(BlockSums, total);
+  backward_sums<true>(n, dy, partial, total, dweight, dbias,
+                      {dx, adds, pending});
+}
+
+// dx = sum - offset / count - (x - mean) * slope / count, with count the number
+// of rows, or *all_rows, where offsets and slopes are of other ranks' rows too.
+KERNEL void __launch_bounds__(kMappingThreads)
+    batch_norm_corrected(ReadRows sum, ReadRows x, long long rows, int vectors,
+                         const float* mean, const float* offsets,
+                         const float* slopes, const float* all_rows, Vector* dx) {
+  const Place p = place();
+  const float count = all_rows ? *all_rows : static_cast<float>(rows);
+  float center[kWidth], offset[kWidth], slope[kWidth];
+  channels_of(mean, p.vector, center);
+  channels_of(offsets, p.vector, offset);
+  channels_of(slopes, p.vector, slope);
+  for (int i = 0; i < kWidth; ++i) {
+    offset[i] /= count;
+    slope[i] /= count;
+  }
+  for_rows<4>(
+      p, rows,
+      [&](long long row) {
+        return Two{vectors_of(sum.first)[row * sum.apart + p.vector],
+                   vectors_of(x.first)[row * x.apart + p.vector]};
+      },
+      [&](long long row, const Two& loaded) {
+        float d[kWidth], v[kWidth];
+        read(loaded.first, d);
+        read(loaded.second, v);
+        for (int i = 0; i < kWidth; ++i)
+          d[i] -= fmaf(v[i] - center[i], slope[i], offset[i]);
+        dx[row * vectors + p.vector] = written(d);
+      });
+}
+
 // dx = scale * (dy - mean(dy) - z * mean(dy * z)) with z = (x - mean) * invstd
-// and scale = weight * invstd (Ioffe and Szegedy, 2015); or with `adds` that on
-// top of what is in dx. Means are dbias and dweight by the number of rows, or by
-// *all_rows, where they are sums of other ranks' rows too.
+// and scale = weight * invstd (Ioffe and Szegedy, 2015). Means are dbias and
+// dweight by the number of rows, or by *all_rows, where they are sums of other
+// ranks' rows too.
 KERNEL void __launch_bounds__(kMappingThreads)
     batch_norm_gradient(BatchNormArguments n, const Vector* dy, const float* dweight,
-                        const float* dbias, const float* all_rows, int adds,
-                        WrittenRows dx) {
+                        const float* dbias, const float* all_rows, Vector* dx) {
   const Place p = place();
   const float count = all_rows ? *all_rows : static_cast<float>(n.rows);
   float center[kWidth], scale[kWidth], offset[kWidth], flat[kWidth],
@@ -290,24 +363,21 @@ KERNEL void __launch_bounds__(kMappingThreads)
     flat[i] = -scale[i] * (dbias[channel] / count);
     slope[i] *= -scale[i] * (dweight[channel] / count);
   }
-  Vector* const to = static_cast<Vector*>(dx.first);
   for_rows<4>(
       p, n.rows,
       [&](long long row) {
-        return Three{dy[row * n.vectors + p.vector],
-                     vectors_of(n.x)[row * n.x_apart + p.vector],
-                     adds ? to[row * dx.apart + p.vector] : Vector{}};
+        return Two{dy[row * n.vectors + p.vector],
+                   vectors_of(n.x)[row * n.x_apart + p.vector]};
       },
-      [&](long long row, const Three& loaded) {
-        float d[kWidth], v[kWidth], sum[kWidth];
+      [&](long long row, const Two& loaded) {
+        float d[kWidth], v[kWidth];
         read(loaded.first, d);
         read(loaded.second, v);
-        read(loaded.third, sum);
         for (int i = 0; i < kWidth; ++i) {
           const float distance = v[i] - center[i];
           if (n.relu && fmaf(distance, scale[i], offset[i]) <= 0) d[i] = 0;
-          sum[i] += fmaf(d[i], scale[i], fmaf(distance, slope[i], flat[i]));
+          d[i] = fmaf(d[i], scale[i], fmaf(distance, slope[i], flat[i]));
         }
-        to[row * dx.apart + p.vector] = written(sum);
+        dx[row * n.vectors + p.vector] = written(d);
       });
 }

@@ -115,7 +115,7 @@ struct Block {
   const unsigned count;
   std::barrier<> barrier;         // of threads that run as they like,
   std::vector<unsigned> resting;  // and of those that take turns
-  std::mutex mutex;  // of all below
+  std::mutex mutex;               // of all below
   std::map<int, std::vector<Piece>> shared;
   Stores stores;
 };

@@ -47,7 +47,7 @@ done
 check "--resume auto starts it" [ -e "$(weights "$run")" ]
 
 ended staged 0 "indexing and staging, each for longer than the deadline"
-check "the archive was copied" grep -q "stage: 1 files (.* copied" "$scratch/staged.log"
+check "the archive was copied" grep -q "stage: 1 file (.* copied" "$scratch/staged.log"
 ended x.pack 0 "packing for longer than the deadline"
 ended looked 0 "looking at the images for longer than the deadline, and training begins"
 check "with a checkpoint" [ -e "$(weights "$scratch/looked")" ]

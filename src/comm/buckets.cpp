@@ -76,7 +76,7 @@ void BucketedReducer::written_to(size_t end) {
 void BucketedReducer::abandon() {
   if (!active_) return;
   active_ = false;
-  left_over_ = next_ > 0;
+  left_over_ = next_ > 0 && !comm_.is_recording();
 }
 
 void BucketedReducer::finish() {

@@ -188,6 +188,16 @@ std::vector<ConfigOption> step_options() {
           .effect = Effect::kOtherResults,
       },
       {
+          MEMBER(train.record_step),
+          .help =
+              "auto: a GPU gets a step's thousand kernels as one launch (a "
+              "CUDA graph), after three steps and a comparison with steps "
+              "launched kernel by kernel, which end with the same bits; where "
+              "that fails, a warning says so and steps are launched as with "
+              "off. on: it is an error",
+          .effect = Effect::kNone,
+      },
+      {
           MEMBER(train.engine),
           .help = "auto: our own engine on CPU; on GPUs, and for fp16, ATen's "
                   "operators (LibTorch), on GPUs with kernels of our own for "

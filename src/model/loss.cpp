@@ -112,7 +112,7 @@ BinaryCrossEntropy::BinaryCrossEntropy(const LossWeights& weights,
 // A label that is not known (NaN) has both weights 0, so it counts in neither.
 LossResult BinaryCrossEntropy::operator()(
     const at::Tensor& logits, const at::Tensor& labels, double scale,
-    double entries, const at::Tensor& sample_weights) const {
+    const at::Tensor& entries, const at::Tensor& sample_weights) const {
   const at::Tensor labeled = at::isnan(labels).logical_not();
   // An infinite one stays: a largest finite number in its place might pass.
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -122,7 +122,7 @@ LossResult BinaryCrossEntropy::operator()(
   const at::Tensor up = positive_ * y * mask;
   const at::Tensor down = negative_ * (1 - y) * mask;
   if (logits.is_cpu() && logits.scalar_type() == at::kFloat)
-    return entry_by_entry(logits, up, down, scale / entries);
+    return entry_by_entry(logits, up, down, scale / entries.item<double>());
   // On a GPU in double as well, so that it can be compared with the CPU.
   const auto type = logits.scalar_type();
   const auto wide = [type](const at::Tensor& values) {
@@ -135,6 +135,13 @@ LossResult BinaryCrossEntropy::operator()(
   const at::Tensor probability = 1 / (1 + at::exp(-z));
   const at::Tensor dlogits = slope(probability, u, d) * scale / entries;
   return {loss.to(type), dlogits.to(type)};
+}
+
+LossResult BinaryCrossEntropy::operator()(
+    const at::Tensor& logits, const at::Tensor& labels, double scale,
+    double entries, const at::Tensor& sample_weights) const {
+  return (*this)(logits, labels, scale, at::scalar_tensor(entries, at::kDouble),
+                 sample_weights);
 }
 
 }  // namespace chexnet

@@ -40,6 +40,8 @@ Optimizer::Optimizer(const TrainConfig& config, Parameters& parameters,
     slot("exp_avg_sq");
   }
   steps_ = at::zeros({}, values.options().dtype(at::kFloat));
+  rate_ = at::zeros(
+      {}, values.options().dtype(values.is_cpu() ? at::kDouble : at::kFloat));
 
   const auto runs = runs_of(parameters, trainable_end, config.weight_decay > 0);
   for (const bool decays : {false, true}) {
@@ -60,13 +62,13 @@ Optimizer::Optimizer(const TrainConfig& config, Parameters& parameters,
   }
 }
 
-void Optimizer::step(double lr, const std::optional<at::Tensor>& not_finite) {
+void Optimizer::step(const std::optional<at::Tensor>& not_finite) {
   steps_.add_(1);
-  for (Group& group : groups_) update(group, lr, not_finite);
+  for (Group& group : groups_) update(group, not_finite);
   if (not_finite) steps_.sub_(*not_finite);
 }
 
-void Optimizer::update(Group& group, double lr,
+void Optimizer::update(Group& group,
                        const std::optional<at::Tensor>& not_finite) const {
   if (config_.optimizer == OptimizerKind::kSgd) {
     // Momentum starts at 0, so the first step needs no rule of its own. Without
@@ -74,18 +76,18 @@ void Optimizer::update(Group& group, double lr,
     const bool has_momentum = config_.momentum != 0;
     at::_fused_sgd_(group.values, group.gradients,
                     has_momentum ? group.first : std::vector<at::Tensor>(),
-                    group.weight_decay, config_.momentum, lr, 0.0, false, false,
-                    false, {}, not_finite);
+                    group.weight_decay, config_.momentum, rate_, 0.0, false,
+                    false, false, {}, not_finite);
     return;
   }
   if (config_.optimizer == OptimizerKind::kAdamW)
     at::_fused_adamw_(group.values, group.gradients, group.first, group.second,
-                      {}, group.steps, lr, config_.betas[0], config_.betas[1],
-                      group.weight_decay, config_.eps, false, false, {},
-                      not_finite);
+                      {}, group.steps, rate_, config_.betas[0],
+                      config_.betas[1], group.weight_decay, config_.eps, false,
+                      false, {}, not_finite);
   else
     at::_fused_adam_(group.values, group.gradients, group.first, group.second,
-                     {}, group.steps, lr, config_.betas[0], config_.betas[1],
+                     {}, group.steps, rate_, config_.betas[0], config_.betas[1],
                      group.weight_decay, config_.eps, false, false, {},
                      not_finite);
 }

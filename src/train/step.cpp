@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "recorded_steps.hpp"
+
 namespace chexnet {
 namespace {
 
@@ -97,6 +99,8 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
       comm_(comm),
       options_(std::move(options)),
       loss_(options_.weights, network.parameters().flat_values().options()),
+      entries_(at::ones(
+          {}, network.parameters().flat_values().options().dtype(at::kDouble))),
       optimizer_(options_.train, network.parameters(), trainable_end(network)),
       average_(options_.train.ema, network.parameters()),
       reducer_(make_reducer(network, comm, options_)),
@@ -104,11 +108,21 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
                loss_scale_for(network, options_)),
       outcomes_(network.parameters().layout().device, options_.profiler) {}
 
+TrainStep::~TrainStep() = default;
+
+void TrainStep::record(CudaLibrary& cuda) {
+  if (options_.train.record_step == RecordStep::kOff) return;
+  recorded_ = std::make_unique<RecordedSteps>(
+      cuda.make_recorder(), comm_,
+      options_.train.record_step == RecordStep::kOn);
+}
+
 void TrainStep::set_loss_scale(const LossScale& scale) {
   if (control_.is_dynamic()) control_.set_loss_scale(scale);
 }
 
 void TrainStep::set_bucket_mb(double bucket_mb) {
+  assert(!recorded_);
   options_.bucket_mb = bucket_mb;
   reducer_.set_buckets(buckets_of(network_.parameters(), options_));
 }
@@ -118,14 +132,43 @@ std::optional<StepResult> TrainStep::run(const at::Tensor& images,
                                          double labeled, double lr,
                                          const at::Tensor& sample_weights) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
-  const at::Tensor loss_sum =
-      compute_gradients(images, labels, labeled, sample_weights);
-  apply(lr);
-  outcomes_.send({.labeled = labeled}, loss_sum, control_.norm(),
-                 control_.not_finite());
-  const size_t behind = loss_sum.is_cpu() ? 0 : 1;
+  entries_.fill_(std::max(labeled, 1.0));
+  optimizer_.set_rate(lr);
+  const Inputs inputs{images, labels, sample_weights};
+  const auto launch = [&] { return compute(inputs); };
+  const at::Tensor figures =
+      recorded_ ? recorded_->run({images, labels, sample_weights},
+                                 {launch, state(), [&] { settle(); }})
+                : launch();
+  outcomes_.send({.labeled = labeled}, figures);
+  const size_t behind = figures.is_cpu() ? 0 : 1;
   if (outcomes_.under_way() <= behind) return std::nullopt;
   return take();
+}
+
+at::Tensor TrainStep::compute(const Inputs& inputs) {
+  const at::Tensor loss_sum = compute_gradients(inputs);
+  apply();
+  return at::stack({loss_sum.to(at::kDouble), control_.norm().to(at::kDouble),
+                    control_.not_finite().to(at::kDouble)});
+}
+
+std::vector<at::Tensor> TrainStep::state() const {
+  const Parameters& p = network_.parameters();
+  std::vector<at::Tensor> state = {p.flat_values(), p.flat_running(),
+                                   optimizer_.step_count()};
+  for (const auto& [name, values] : optimizer_.slots()) state.push_back(values);
+  if (average_.is_on())
+    state.insert(state.end(), {average_.values(), average_.running()});
+  const auto of_control = control_.state();
+  state.insert(state.end(), of_control.begin(), of_control.end());
+  if (!p.flat_compute().is_same(p.flat_values()))
+    state.push_back(p.flat_compute());
+  return state;
+}
+
+void TrainStep::settle() {
+  if (outcomes_.under_way() > 0) wait_for_gradients();
 }
 
 // Has a deadline and knows whom it waits for: the device is asked afterwards.
@@ -147,10 +190,8 @@ std::optional<StepResult> TrainStep::finish() {
   return take();
 }
 
-at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
-                                        const at::Tensor& labels,
-                                        double labeled,
-                                        const at::Tensor& sample_weights) {
+at::Tensor TrainStep::compute_gradients(const Inputs& inputs) {
+  const auto& [images, labels, sample_weights] = inputs;
   const at::Tensor& values = network_.parameters().flat_values();
   const auto parts = static_cast<int>(options_.train.accumulate);
   assert(parts > 0 && images.size(0) % parts == 0 &&
@@ -185,12 +226,12 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
     // With all of two steps CUDA's queue (1,024 launches) would be full, and
     // where a GPU hangs every rank's host would stand in a launch: nobody could
     // tell whose. This forward pass keeps the GPU busy meanwhile.
-    if (outcomes_.under_way() > 0) wait_for_gradients();
+    settle();
     const Profiler::Span span(options_.profiler, Phase::kBackward);
     // The mean over ranks follows, so each rank's part of the global mean is
     // scaled up by the world size. (Why a mean: communicator.hpp.)
     const LossResult loss =
-        loss_(logits, y, comm_.size(), std::max(labeled, 1.0),
+        loss_(logits, y, comm_.size(), entries_,
               sample_weights.defined()
                   ? sample_weights.narrow(0, first, part_size)
                         .to(values.device(), values.scalar_type())
@@ -208,11 +249,11 @@ at::Tensor TrainStep::compute_gradients(const at::Tensor& images,
 
 // Whether something may change is for the device to know: the host has gone on
 // by then.
-void TrainStep::apply(double lr) {
+void TrainStep::apply() {
   Parameters& p = network_.parameters();
   const Profiler::Span span(options_.profiler, Phase::kOptimizer);
   control_.look_at(p.flat_gradients());
-  optimizer_.step(lr, control_.not_finite());
+  optimizer_.step(control_.not_finite());
   if (!network_.options().freeze_backbone)
     p.update_running(control_.not_finite());
   average_.update(optimizer_.step_count(), control_.not_finite());

@@ -8,12 +8,7 @@
 
 namespace chexnet {
 
-void StepOutcomes::send(const StepResult& result, const at::Tensor& loss_sum,
-                        const at::Tensor& gradient_norm,
-                        const at::Tensor& not_finite) {
-  const at::Tensor figures =
-      at::stack({loss_sum.to(at::kDouble), gradient_norm.to(at::kDouble),
-                 not_finite.to(at::kDouble)});
+void StepOutcomes::send(const StepResult& result, const at::Tensor& figures) {
   under_way_.push_back({result, HostCopy(figures)});
 }
 

@@ -118,7 +118,13 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();
     step_.set_bucket_mb(tuner_->bucket_mb());
+  } else {
+    record_steps();
   }
+}
+
+void TrainingLoop::record_steps() {
+  if (parts_.device.cuda != nullptr) step_.record(*parts_.device.cuda);
 }
 
 ExitCode TrainingLoop::run() {
@@ -304,6 +310,7 @@ void TrainingLoop::tune_buckets(double step_s) {
     log_info("gradient buckets of " + fixed(tuner_->bucket_mb(), 0) +
              " MB (launch.bucket_mb: auto)");
   tuner_.reset();
+  record_steps();
 }
 
 void TrainingLoop::count_skipped(const StepResult& result) {

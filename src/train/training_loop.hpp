@@ -64,6 +64,8 @@ class TrainingLoop {
   std::optional<uint64_t> verify_ranks();
   void say_how_it_ended();
   void refuse_damaged(const Batch& batch, double damaged);
+  // From the next step on, whose buckets do not change any more.
+  void record_steps();
   void tune_buckets(double step_s);
   // What became of the oldest step that was not known.
   void take(const StepResult& result);

@@ -23,6 +23,9 @@ for part in "upload pinned 5" "forward chexnet::batch_norm_apply 150" "backward 
   RANKS=1 fails "alone-$name" 7 "Rank 0 on .*$text; last good checkpoint" FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_IN="$in" FAKE_GPU_HANG_AT="$at"
   fails "four-$name" 7 "Rank 2 on .*$text" FAKE_GPU_FAULTY=2 FAKE_GPU_HANG_IN="$in" FAKE_GPU_HANG_AT="$at"
 done
+# In a step that is recorded: the eighth.
+RANKS=1 fails alone-recorded 7 "Rank 0 on .*$text" FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_IN=_fused_adam FAKE_GPU_HANG_AT=11
+fails four-recorded 7 "Rank 2 on .*$text" FAKE_GPU_FAULTY=2 FAKE_GPU_HANG_IN=_fused_adam FAKE_GPU_HANG_AT=11
 # While a checkpoint is copied to the host: rank 0's alone, as it writes. Two copies are of the steps before.
 more=(--set checkpoint.every_steps=2)
 RANKS=1 fails alone-checkpoint 7 "Rank 0 on .* has been in checkpoint of step 2 .*, and no rank has moved since" FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_IN="copy to the host" FAKE_GPU_HANG_AT=60

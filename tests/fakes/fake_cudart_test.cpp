@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "fakes/fake_cudart/fake_cuda.hpp"
@@ -172,4 +173,95 @@ TEST_CASE("a lazy stream does what somebody waits for, and no more") {
   cudaEventDestroy(event);
   cudaStreamDestroy(stream);
   cudaGetLastError();
+}
+
+namespace {
+
+// A graph of what `work` gives `stream`; null where it is refused.
+template <class Work>
+cudaGraphExec_t captured(cudaStream_t stream, const Work& work) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) ==
+          cudaSuccess);
+  work();
+  if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  cudaGraphDestroy(graph);
+  return exec;
+}
+
+}  // namespace
+
+TEST_CASE("a fake graph does its work at each launch, over two streams") {
+  cudaStream_t first = made_stream(cudaStreamNonBlocking),
+               second = made_stream(cudaStreamNonBlocking);
+  cudaEvent_t fork = nullptr, join = nullptr, seen = nullptr;
+  for (cudaEvent_t* event : {&fork, &join, &seen})
+    REQUIRE(cudaEventCreate(event) == cudaSuccess);
+  int value = 1;
+  Add doubles{&value, 2, 0}, adds{&value, 1, 5};
+  const cudaGraphExec_t graph = captured(first, [&] {
+    cudaLaunchHostFunc(first, &Add::kernel, &doubles);
+    cudaEventRecord(fork, first);
+    cudaStreamWaitEvent(second, fork, 0);
+    cudaLaunchHostFunc(second, &Add::kernel, &adds);
+    cudaEventRecord(join, second);
+    cudaStreamWaitEvent(first, join, 0);
+    cudaEventRecordWithFlags(seen, first, cudaEventRecordExternal);
+    cudaLaunchHostFunc(first, &Add::kernel, &doubles);
+  });
+  REQUIRE(graph != nullptr);
+  cudaStreamSynchronize(first);
+  cudaStreamSynchronize(second);
+  CHECK(value == 1);
+  int expected = 1;
+  for (int round = 0; round < 10; ++round) {
+    cudaGraphLaunch(graph, first);
+    CHECK(cudaEventSynchronize(seen) == cudaSuccess);
+    expected = (2 * expected + 5) * 2;
+    cudaStreamSynchronize(first);
+    CHECK(value == expected);
+  }
+  cudaGraphExecDestroy(graph);
+  for (cudaEvent_t event : {fork, join, seen}) cudaEventDestroy(event);
+  cudaStreamDestroy(first);
+  cudaStreamDestroy(second);
+}
+
+TEST_CASE("a fake capture refuses what CUDA refuses") {
+  cudaStream_t first = made_stream(cudaStreamNonBlocking),
+               second = made_stream(cudaStreamNonBlocking);
+  cudaEvent_t before = nullptr, fork = nullptr;
+  REQUIRE(cudaEventCreate(&before) == cudaSuccess);
+  REQUIRE(cudaEventCreate(&fork) == cudaSuccess);
+  cudaEventRecord(before, second);
+  float pageable = 0;
+  void* device = nullptr;
+  REQUIRE(cudaMalloc(&device, sizeof pageable) == cudaSuccess);
+  const std::vector<std::function<void()>> refused = {
+      [&] { cudaStreamSynchronize(first); }, [&] { cudaStreamQuery(second); },
+      [&] { cudaDeviceSynchronize(); }, [&] { cudaEventQuery(before); },
+      [&] { cudaEventSynchronize(before); },
+      [&] { cudaStreamWaitEvent(first, before, 0); },
+      [&] {
+        cudaMemcpyAsync(device, &pageable, sizeof pageable,
+                        cudaMemcpyHostToDevice, first);
+      },
+      // A branch that does not come back.
+      [&] {
+        cudaEventRecord(fork, first);
+        cudaStreamWaitEvent(second, fork, 0);
+      }};
+  for (const auto& mistake : refused)
+    CHECK(captured(first, mistake) == nullptr);
+  CHECK(cudaStreamSynchronize(first) == cudaSuccess);
+  cudaFree(device);
+  cudaEventDestroy(before);
+  cudaEventDestroy(fork);
+  cudaStreamDestroy(first);
+  cudaStreamDestroy(second);
 }

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -143,5 +145,41 @@ TEST_CASE("a fake collective that never ends does so until it is aborted") {
   CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
   fake_nccl::set_faults({});
   cudaGetLastError();
+  cudaStreamDestroy(stream);
+}
+
+// As NCCL's: who destroys a communicator first waits for the graph's end.
+TEST_CASE("a fake communicator ends after the graphs that hold its work") {
+  ncclUniqueId id{};
+  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+  cudaSetDevice(0);
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  REQUIRE(ncclCommInitRank(&comm, 1, id, 0) == ncclSuccess);
+  float* value = nullptr;
+  cudaMalloc(reinterpret_cast<void**>(&value), sizeof *value);
+  *value = 3;
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+  ncclAllReduce(value, value, 1, ncclFloat32, ncclSum, comm, stream);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  cudaGraphInstantiate(&exec, graph, 0);
+  cudaGraphDestroy(graph);
+  for (int i = 0; i < 2; ++i) cudaGraphLaunch(exec, stream);
+  cudaStreamSynchronize(stream);
+  CHECK(*value == 3);
+  std::atomic<bool> is_gone{false};
+  std::jthread leaves([&] {
+    ncclCommDestroy(comm);
+    is_gone = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK(!is_gone);
+  cudaGraphExecDestroy(exec);
+  leaves.join();
+  CHECK(is_gone);
+  cudaFree(value);
   cudaStreamDestroy(stream);
 }

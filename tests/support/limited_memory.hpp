@@ -42,6 +42,7 @@ class LimitedMemory final : public CudaLibrary, private c10::Allocator {
                                           int, double) override {
     return host;
   }
+  std::unique_ptr<Recorder> make_recorder() override { return nullptr; }
   std::pmr::memory_resource* pinned_memory() override {
     return std::pmr::get_default_resource();
   }

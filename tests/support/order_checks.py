@@ -50,6 +50,20 @@ def steady(*paths):
             assert left > launches / 2, "the ranks agreed when the GPU had done its step"
 
 
+def recorded(*paths):
+    """As steady(), from the sixth step on: two steps were recorded. A step is one launch then; beside it are the copies
+    of a batch and of figures, and the two numbers that change."""
+    for path in paths:
+        agreements, steps = waits(path, 4)
+        print("  launches, waits for all, for events, work left:", steps)
+        assert agreements == 8
+        for launches, for_all, for_events, left in steps[5:]:
+            assert launches <= 6, launches
+            assert for_all == 0, f"the GPU had nothing to do {for_all} times"
+            assert for_events == 3, for_events
+            assert left > 500, "the ranks agreed when the GPU had done its step"
+
+
 def evaluation(*paths):
     """While a batch is evaluated the one before is computed; the end of a split is waited for."""
     for path in paths:

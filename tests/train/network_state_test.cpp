@@ -65,7 +65,8 @@ struct Trained {
             at::sin(at::arange(gradient.numel(), at::kFloat) * (s + 1))
                 .view(q.shape));
       }
-      optimizer.step(1e-3);
+      optimizer.set_rate(1e-3);
+      optimizer.step();
     }
   }
   void write(const std::filesystem::path& folder) const {

@@ -35,7 +35,8 @@ TEST_CASE("optimizers follow their formulas, and only weights decay") {
           used * at::sin(at::arange(value.numel(), at::kDouble) * t);
       at::Tensor target = p.flat_gradients();
       target.copy_(gradient);
-      optimizer.step(lr);
+      optimizer.set_rate(lr);
+      optimizer.step();
       if (kind == OptimizerKind::kSgd) {
         gradient = gradient + decay * value;
         m = t == 1 ? gradient : m * c.momentum + gradient;

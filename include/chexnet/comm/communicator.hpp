@@ -66,6 +66,17 @@ class Communicator {
   // collectives, by the device's clock. Nothing where there is nothing to wait
   // for, as with host buffers always.
   virtual std::optional<double> wait_until_finished() { return std::nullopt; }
+  // Around work that is recorded and not done (Recorder of cuda_library.hpp):
+  // what a finish() and gather()s between the two leave to be waited for, which
+  // each replay leaves again, by replayed(). A recording ends before its
+  // communicator. Of device buffers alone.
+  struct Recorded {
+    virtual ~Recorded() = default;
+  };
+  virtual void begin_recording() {}
+  virtual bool is_recording() const { return false; }
+  virtual std::shared_ptr<Recorded> end_recording() { return nullptr; }
+  virtual void replayed(const std::shared_ptr<Recorded>&) {}
   // Gives up what is under way and waits for nothing, neither here nor in the
   // destructor; no other member is called any more. For a process that is about
   // to end by an error; a destructor that an exception runs does the same.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <memory_resource>
 #include <string>
@@ -17,6 +18,21 @@ struct GpuInfo {
   std::string slot{};        // on the PCI bus: MIG devices of a GPU have one
   int major = 0, minor = 0;  // compute capability
   size_t memory_bytes = 0;
+};
+
+// Work of the current stream, recorded to be launched again as one piece (a
+// CUDA graph). Its recordings share memory, so they run one after the other.
+// What they use lives as long as they do. One thread.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  // Calls work(). What that launches on the current stream, and on others
+  // between an event of the current stream and one that it waits for, is
+  // recorded and not done; it waits for nothing. Returns the recording's
+  // number. Where it throws, nothing is recorded.
+  virtual size_t record(const std::function<void()>& work) = 0;
+  // Launches a recording on the current stream.
+  virtual void replay(size_t recording) = 0;
 };
 
 class CudaLibrary;
@@ -45,6 +61,7 @@ class CudaLibrary {
   // `host`, which it owns.
   virtual std::unique_ptr<Communicator> make_nccl(
       std::unique_ptr<Communicator> host, int device, double timeout_s) = 0;
+  virtual std::unique_ptr<Recorder> make_recorder() = 0;  // of the selected GPU
   virtual std::pmr::memory_resource* pinned_memory() = 0;
   // Shows the profiler's spans to profilers as NVTX ranges.
   virtual void mark_ranges(Profiler& profiler) = 0;

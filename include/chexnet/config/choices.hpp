@@ -168,6 +168,14 @@ constexpr auto names_of(EngineKind) {
       {{kAuto, "auto"}, {kDirect, "direct"}, {kAten, "aten"}});
 }
 
+// Whether a GPU gets a step as one launch (train/step.hpp).
+enum class RecordStep { kAuto, kOn, kOff };
+constexpr auto names_of(RecordStep) {
+  using enum RecordStep;
+  return std::to_array<NamedChoice<RecordStep>>(
+      {{kAuto, "auto"}, {kOn, "on"}, {kOff, "off"}});
+}
+
 // How often an image is drawn in an epoch (data/balanced.hpp).
 enum class SamplingKind { kUniform, kRareFirst };
 constexpr auto names_of(SamplingKind) {

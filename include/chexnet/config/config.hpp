@@ -114,6 +114,7 @@ struct TrainConfig {
   std::optional<Precision> precision;  // auto: by the device
   EngineKind engine = EngineKind::kAuto;
   bool deterministic = false;
+  RecordStep record_step = RecordStep::kAuto;
   LossWeighting class_weights = LossWeighting::kNone;
   double label_smoothing = 0;
   double mixup = 0;  // alpha of Beta(alpha, alpha)

@@ -42,10 +42,13 @@ double entry_loss(double logit, float label, double positive, double negative);
 // labels [N,K] in the logits' type, 0..1 (between them: uncertain, smoothed or
 // mixed), NaN = not labeled (no loss, no gradient). sample_weights [N,1]: of
 // each image's loss (PyTorch's `weight`); undefined: 1. Neither changes
-// `entries`.
+// `entries`, a number of the logits' device or the host, fp64.
 class BinaryCrossEntropy {
  public:
   BinaryCrossEntropy(const LossWeights& weights, const at::TensorOptions& like);
+  LossResult operator()(const at::Tensor& logits, const at::Tensor& labels,
+                        double scale, const at::Tensor& entries,
+                        const at::Tensor& sample_weights = {}) const;
   LossResult operator()(const at::Tensor& logits, const at::Tensor& labels,
                         double scale, double entries,
                         const at::Tensor& sample_weights = {}) const;

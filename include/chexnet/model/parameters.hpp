@@ -97,6 +97,8 @@ class Parameters {
 
   // --- the flat buffers
   const at::Tensor& flat_values() const { return flat_values_; }
+  // The values themselves, or their copies in 16 bits.
+  const at::Tensor& flat_compute() const { return flat_compute_; }
   at::Tensor flat_gradients() const;    // without the statistics
   at::Tensor batch_statistics() const;  // behind them
   const at::Tensor& flat_gradients_and_statistics() const {

@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "chexnet/train/run/loss_scale.hpp"
 
 namespace chexnet {
@@ -25,6 +27,8 @@ class GradientControl {
   const at::Tensor& norm() const { return norm_; }
   const at::Tensor& not_finite() const { return not_finite_; }
 
+  // What a look changes for the next: scalars.
+  std::vector<at::Tensor> state() const { return {scale_, good_}; }
   bool is_dynamic() const { return dynamic_; }
   // The host waits for it.
   LossScale loss_scale() const;

@@ -21,9 +21,11 @@ class Optimizer {
   // Parameters at and past `trainable_end` of the flat buffer are frozen.
   Optimizer(const TrainConfig& config, Parameters& parameters,
             int64_t trainable_end);
+  // Of the steps from now on; for fused operators a device holds it in fp32.
+  void set_rate(double lr) { rate_.fill_(lr); }
   // `not_finite`, of the gradients (gradient_control.hpp): 1 = nothing changes.
   // The host does not wait for it.
-  void step(double lr, const std::optional<at::Tensor>& not_finite = {});
+  void step(const std::optional<at::Tensor>& not_finite = {});
 
   // Flat state by slot name ("exp_avg", …), for checkpoints; and the count of
   // steps taken.
@@ -41,10 +43,10 @@ class Optimizer {
     double weight_decay = 0;
     std::vector<at::Tensor> values, gradients, first, second, steps;
   };
-  void update(Group& group, double lr,
-              const std::optional<at::Tensor>& not_finite) const;
+  void update(Group& group, const std::optional<at::Tensor>& not_finite) const;
   TrainConfig config_;
   std::vector<std::pair<std::string, at::Tensor>> slots_;
+  at::Tensor rate_;
   at::Tensor steps_;  // fp32 scalar, as the operators want it: exact to 2^24
   std::vector<Group> groups_;
 };

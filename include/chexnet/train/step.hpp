@@ -5,10 +5,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "chexnet/comm/buckets.hpp"
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/loss.hpp"
 #include "chexnet/model/network.hpp"
@@ -19,6 +22,8 @@
 #include "chexnet/train/weight_average.hpp"
 
 namespace chexnet {
+
+class RecordedSteps;
 
 class TrainStep {
  public:
@@ -37,6 +42,7 @@ class TrainStep {
     }
   };
   TrainStep(Network& network, Communicator& comm, Options options);
+  ~TrainStep();
 
   // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labeled), on host or
   // device; `labeled` entries in the global batch of all ranks; sample_weights
@@ -54,8 +60,13 @@ class TrainStep {
   // when all are known. Waits for the device.
   std::optional<StepResult> finish();
 
-  // Other gradient buckets from the next step on; every rank alike.
+  // Other gradient buckets from the next step on; every rank alike. Not after
+  // record().
   void set_bucket_mb(double bucket_mb);
+  // From now on the device `cuda` gets a step as one launch, unless
+  // train.record_step is off; every rank alike. DeviceError where it is on and
+  // a step cannot be recorded.
+  void record(CudaLibrary& cuda);
 
   Optimizer& optimizer() { return optimizer_; }
   WeightAverage& average() { return average_; }
@@ -67,25 +78,34 @@ class TrainStep {
   BucketedReducer& reducer() { return reducer_; }
 
  private:
+  struct Inputs {
+    at::Tensor images, labels, sample_weights;
+  };
+  // What is below holds no number of the host but those of the config: a
+  // recording would repeat them. Returns loss, gradient norm, and 1 where the
+  // gradient is not finite, fp64 [3].
+  at::Tensor compute(const Inputs& inputs);
   // Returns the loss, summed. The flat gradients are those of all ranks then.
-  at::Tensor compute_gradients(const at::Tensor& images,
-                               const at::Tensor& labels, double labeled,
-                               const at::Tensor& weights);
+  at::Tensor compute_gradients(const Inputs& inputs);
   StepResult take();
   // Of the oldest step under way.
   void wait_for_gradients();
+  void settle();  // the same, if there is one
   // Scales, checks and clips the reduced gradients, and moves the parameters.
-  void apply(double lr);
+  void apply();
+  std::vector<at::Tensor> state() const;  // all that a step changes
   Network& network_;
   Communicator& comm_;
   Options options_;
   BinaryCrossEntropy loss_;
+  at::Tensor entries_;  // of the global batch that are labeled, at least 1
   Optimizer optimizer_;
   WeightAverage average_;
   BucketedReducer reducer_;
   GradientControl control_;
   StepOutcomes outcomes_;
   std::optional<double> waited_s_;  // for gradients, if it has been waited
+  std::unique_ptr<RecordedSteps> recorded_;
 };
 
 // As the config says; buckets that are to be tuned start with the size of the

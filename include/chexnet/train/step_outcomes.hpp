@@ -26,10 +26,9 @@ class StepOutcomes {
   // Computes on `device`; `profiler` may be null.
   StepOutcomes(at::Device device, Profiler* profiler)
       : device_(device), profiler_(profiler) {}
-  // Scalars of the device, in the order of StepResult; `result` holds what the
-  // host knows.
-  void send(const StepResult& result, const at::Tensor& loss_sum,
-            const at::Tensor& gradient_norm, const at::Tensor& not_finite);
+  // `figures`, of the device: loss, gradient norm, and 1 where nothing was
+  // applied, fp64 [3]. `result` holds what the host knows.
+  void send(const StepResult& result, const at::Tensor& figures);
   // How many were sent and not taken.
   size_t under_way() const { return under_way_.size(); }
   // Of the oldest; waits for the device.

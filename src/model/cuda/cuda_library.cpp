@@ -3,6 +3,7 @@
 #include "chexnet/comm/cuda_library.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -36,6 +37,51 @@ class PinnedMemory final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override {
     return this == &other;
   }
+};
+
+c10::DeviceIndex selected() {
+  int device = 0;
+  check_cuda(cudaGetDevice(&device));
+  return static_cast<c10::DeviceIndex>(device);
+}
+
+// Captures allocate from a pool of the recorder's, for which memory that no
+// tensor uses is given back to the driver first.
+class GraphRecorder final : public Recorder {
+ public:
+  size_t record(const std::function<void()>& work) override {
+    Allocator::emptyCache();
+    auto graph = std::make_unique<at::cuda::CUDAGraph>();
+    graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    try {
+      work();
+    } catch (...) {
+      give_up(*graph);
+      throw;
+    }
+    graph->capture_end();
+    graphs_.push_back(std::move(graph));
+    return graphs_.size() - 1;
+  }
+  void replay(size_t recording) override { graphs_.at(recording)->replay(); }
+
+ private:
+  // A capture that CUDA has ended already cannot be ended; the allocator then
+  // still has to learn of its end.
+  void give_up(at::cuda::CUDAGraph& graph) const {
+    try {
+      graph.capture_end();
+    } catch (const c10::Error&) {
+      cudaGetLastError();
+      try {
+        Allocator::endAllocateToPool(selected(), pool_);
+      } catch (const c10::Error&) {  // it has learned of it
+      }
+    }
+  }
+
+  at::cuda::MempoolId_t pool_ = at::cuda::graph_pool_handle();
+  std::vector<std::unique_ptr<at::cuda::CUDAGraph>> graphs_;
 };
 
 class Library final : public CudaLibrary {
@@ -85,6 +131,9 @@ class Library final : public CudaLibrary {
     return make_nccl_communicator(std::move(host), device, timeout_s,
                                   torch_functions(device));
   }
+  std::unique_ptr<Recorder> make_recorder() override {
+    return std::make_unique<GraphRecorder>();
+  }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
   void mark_ranges(Profiler& profiler) override {
     profiler.set_markers(
@@ -126,11 +175,6 @@ class Library final : public CudaLibrary {
   }
 
  private:
-  static c10::DeviceIndex selected() {
-    int device = 0;
-    check_cuda(cudaGetDevice(&device));
-    return static_cast<c10::DeviceIndex>(device);
-  }
   static constexpr auto kAll =
       static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 

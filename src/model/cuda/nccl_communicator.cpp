@@ -55,7 +55,8 @@ class NcclCommunicator final : public Communicator {
         timeout_s_(timeout_s),
         gpu_(std::move(functions)),
         stream_(make_communication_stream()),
-        ready_(make_event(cudaEventDisableTiming)) {
+        ready_(make_event(cudaEventDisableTiming)),
+        joined_(make_event(cudaEventDisableTiming)) {
     if (size() > 1)
       comm_ = start_nccl(*host_, device, stream_.get(), timeout_s);
   }
@@ -87,6 +88,10 @@ class NcclCommunicator final : public Communicator {
   void finish() override;
   void gather(const double* own, double* all, size_t count) override;
   std::optional<double> wait_until_finished() override;
+  void begin_recording() override;
+  bool is_recording() const override { return recording_ != nullptr; }
+  std::shared_ptr<Recorded> end_recording() override;
+  void replayed(const std::shared_ptr<Recorded>& recorded) override;
   void abort() noexcept override;
 
   void all_reduce(std::span<double> values, ReduceOp op) override {
@@ -109,13 +114,18 @@ class NcclCommunicator final : public Communicator {
     GpuEvent computed = make_event(cudaEventDefault),
              arrived = make_event(cudaEventDefault);
   };
-  // What one step leaves on the two streams; kept for a later one.
-  struct Marks {
+  // What one step leaves on the two streams; kept for a later one, or for the
+  // replays of the recording that it is of.
+  struct Marks : Recorded {
     std::deque<Pause> gathers;
     size_t gathered = 0;
     Pause gradients;
+    bool is_recorded = false;
   };
+  using SharedMarks = std::shared_ptr<Marks>;
   Marks& marks_of_this_step();
+  // For the host, which looks at it.
+  void record(const GpuEvent& event, cudaStream_t stream) const;
   // The own stream goes on when the compute stream has done what it has so far.
   void wait_for_compute();
   // And the other way round.
@@ -143,9 +153,10 @@ class NcclCommunicator final : public Communicator {
   double longest_computing_s_ = 0;  // of the waits for `computed`
   DeviceFunctions gpu_;
   GpuStream stream_;
-  GpuEvent ready_;
-  std::deque<Marks> waited_for_later_;  // finish() by finish()
-  std::vector<Marks> unused_;  // at its end that of this step, once begun
+  GpuEvent ready_, joined_;                   // for the other stream alone
+  std::deque<SharedMarks> waited_for_later_;  // finish() by finish()
+  std::vector<SharedMarks> unused_;  // at its end that of this step, once begun
+  SharedMarks recording_;            // null: nothing is recorded
   ncclComm_t comm_ = nullptr;
   bool aborted_ = false;
   // Of 16-bit values on their way; used bucket after bucket, as the stream
@@ -211,8 +222,31 @@ void* NcclCommunicator::staging(size_t bytes) {
 }
 
 NcclCommunicator::Marks& NcclCommunicator::marks_of_this_step() {
-  if (unused_.empty()) unused_.emplace_back();
-  return unused_.back();
+  if (recording_) return *recording_;
+  if (unused_.empty()) unused_.push_back(std::make_shared<Marks>());
+  return *unused_.back();
+}
+
+void NcclCommunicator::begin_recording() {
+  recording_ = std::make_shared<Marks>();
+  recording_->is_recorded = true;
+}
+
+std::shared_ptr<Communicator::Recorded> NcclCommunicator::end_recording() {
+  return std::exchange(recording_, nullptr);
+}
+
+void NcclCommunicator::replayed(const std::shared_ptr<Recorded>& recorded) {
+  waited_for_later_.push_back(std::static_pointer_cast<Marks>(recorded));
+}
+
+// In a recording an event is either for other streams of it, or for who looks
+// at it from outside.
+void NcclCommunicator::record(const GpuEvent& event,
+                              cudaStream_t stream) const {
+  check_cuda(cudaEventRecordWithFlags(
+      event.get(), stream,
+      recording_ ? cudaEventRecordExternal : cudaEventRecordDefault));
 }
 
 void NcclCommunicator::wait_for_compute() {
@@ -222,9 +256,11 @@ void NcclCommunicator::wait_for_compute() {
 
 void NcclCommunicator::wait_on_device(const Pause& pause) {
   cudaStream_t compute = gpu_.compute_stream();
-  check_cuda(cudaEventRecord(pause.computed.get(), compute));
-  check_cuda(cudaEventRecord(pause.arrived.get(), stream_.get()));
-  check_cuda(cudaStreamWaitEvent(compute, pause.arrived.get(), 0));
+  record(pause.computed, compute);
+  if (size() == 1) return;
+  record(pause.arrived, stream_.get());
+  check_cuda(cudaEventRecord(joined_.get(), stream_.get()));
+  check_cuda(cudaStreamWaitEvent(compute, joined_.get(), 0));
 }
 
 // Behind the gradients that travel already: two collectives at once on two
@@ -245,23 +281,26 @@ void NcclCommunicator::finish() {
   assert(!aborted_);
   Marks& marks = marks_of_this_step();
   wait_on_device(marks.gradients);
-  waited_for_later_.push_back(std::move(marks));
+  if (recording_) return;
+  waited_for_later_.push_back(std::move(unused_.back()));
   unused_.pop_back();
 }
 
 std::optional<double> NcclCommunicator::wait_until_finished() {
   assert(!aborted_);
   if (waited_for_later_.empty()) return std::nullopt;
-  Marks marks = std::move(waited_for_later_.front());
+  const SharedMarks marks = std::move(waited_for_later_.front());
   waited_for_later_.pop_front();
   double alone_s = 0;
-  for (size_t i = 0; i < std::exchange(marks.gathered, 0); ++i)
-    alone_s += wait_for(marks.gathers[i],
+  for (size_t i = 0; i < marks->gathered; ++i)
+    alone_s += wait_for(marks->gathers[i],
                         "what comes before BatchNorm, "
                         "but the all-gather of moments");
   alone_s +=
-      wait_for(marks.gradients, "the step, but the all-reduce of gradients");
-  unused_.insert(unused_.begin(), std::move(marks));
+      wait_for(marks->gradients, "the step, but the all-reduce of gradients");
+  if (marks->is_recorded) return alone_s;
+  marks->gathered = 0;
+  unused_.insert(unused_.begin(), marks);
   return alone_s;
 }
 

@@ -89,6 +89,7 @@ StepBench::StepBench(Network& network, Communicator& comm, const Device& device,
   if (!options.resident) return;
   images_ = images_.to(device.where);
   labels_ = labels_.to(device.where);
+  if (device.cuda != nullptr) step_.record(*device.cuda);
 }
 
 void StepBench::wait_for_device() {

@@ -130,6 +130,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
                             cudaMemcpyKind, cudaStream_t stream) {
   cudaStream_t real = real_stream(stream);
+  if (is_captured(real) && (is_pageable(from) || is_pageable(to)))
+    return refused(cudaErrorStreamCaptureUnsupported);
   uses(real, "cudaMemcpyAsync",
        {{from, bytes, Use::kRead}, {to, bytes, Use::kWrite}});
   if (is_pageable(from)) {

@@ -26,6 +26,21 @@ struct CUevent_st {
   }
 };
 
+namespace fake_cuda {
+
+void record(cudaEvent_t event, cudaStream_t stream) {
+  Fence* fence = Fence::make();
+  {
+    const std::lock_guard lock(event->mutex);
+    event->fence = fence;
+    event->launched_before = launched();
+  }
+  fence->put_on(stream);
+  saw_record(event, stream);
+}
+
+}  // namespace fake_cuda
+
 using namespace fake_cuda;
 
 extern "C" {
@@ -63,17 +78,20 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (is_capturing()) return refused(cudaErrorStreamCaptureUnsupported);
   count_wait_for_all();
   wait_for_device(current_device());
   return checked();
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (is_capturing()) return refused(cudaErrorStreamCaptureUnsupported);
   count_wait_for_all();
   wait_for(real_stream(stream));
   return checked();
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (is_capturing()) return refused(cudaErrorStreamCaptureUnsupported);
   if (device_error() != cudaSuccess) return checked();
   cudaStream_t real = real_stream(stream);
   if (real->is_idle()) return cudaSuccess;
@@ -90,6 +108,7 @@ cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned) {
+  if (keep_wait(real_stream(stream), event)) return checked();
   // As it is recorded now: a later record is none of this wait's.
   Fence* fence = event->present();
   if (fence == nullptr || forgets_stream_wait()) return checked();
@@ -117,22 +136,26 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return checked();
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  Fence* fence = Fence::make();
-  {
-    const std::lock_guard lock(event->mutex);
-    event->fence = fence;
-    event->launched_before = launched();
-  }
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
+                                     unsigned flags) {
   cudaStream_t real = real_stream(stream);
+  const bool external = flags == cudaEventRecordExternal;
+  if (is_captured(real)) {
+    keep_record(real, event, external);
+    return checked();
+  }
+  if (external) return noted(cudaErrorIllegalState);
   enqueue(real, [] {});
-  fence->put_on(real);
-  saw_record(event, real);
+  record(event, real);
   return checked();
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
 // "Not ready" is noted as an error, as in older runtimes: who asks has to clear
 // it.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (is_capturing()) return refused(cudaErrorStreamCaptureUnsupported);
   if (device_error() != cudaSuccess) return checked();
   const Fence* fence = event->present();
   if (fence == nullptr) return cudaSuccess;
@@ -144,6 +167,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (is_capturing()) return refused(cudaErrorStreamCaptureUnsupported);
   const Fence* fence = event->present();
   if (fence == nullptr || forgets_host_wait()) return checked();
   count_wait_for_event(event->when());

@@ -80,14 +80,6 @@ cudaStream_t default_stream(int device) {
   return s.defaults[index];
 }
 
-// What `first` holds now comes before what `then` gets from now on.
-void order(cudaStream_t first, cudaStream_t then) {
-  Fence* fence = Fence::make();
-  fence->put_on(first);
-  then->push([fence] { fence->wait(); });
-  saw_wait(then, first);
-}
-
 // Behind what the default stream and the blocking ones have to do before.
 void put(cudaStream_t stream, std::function<void()> work) {
   const bool is_default = default_stream(stream->device) == stream;
@@ -101,6 +93,13 @@ void put(cudaStream_t stream, std::function<void()> work) {
 }
 
 }  // namespace
+
+void order(cudaStream_t first, cudaStream_t then) {
+  Fence* fence = Fence::make();
+  fence->put_on(first);
+  then->push([fence] { fence->wait(); });
+  saw_wait(then, first);
+}
 
 void configure(const Options& options) {
   State& s = state();
@@ -182,7 +181,14 @@ cudaStream_t real_stream(cudaStream_t handle) {
   return handle;
 }
 
+void enqueue_made(cudaStream_t stream, Maker make) {
+  if (is_captured(stream)) return keep_work(stream, std::move(make));
+  enqueue(stream, make());
+}
+
 void enqueue(cudaStream_t stream, std::function<void()> work) {
+  if (is_captured(stream))
+    return keep_work(stream, [work = std::move(work)] { return work; });
   asked_since_launch = 0;
   stream->take_room();
   put(stream, [stream, work = std::move(work)] {
@@ -192,6 +198,8 @@ void enqueue(cudaStream_t stream, std::function<void()> work) {
 }
 
 void enqueue_aside(cudaStream_t stream, std::function<void()> work) {
+  if (is_captured(stream))
+    return keep_work(stream, [work = std::move(work)] { return work; });
   put(stream, [work = std::move(work)] {
     if (device_error() == cudaSuccess) work();
   });

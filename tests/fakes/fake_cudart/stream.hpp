@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 
+#include "fakes/fake_cudart/capture.hpp"
 #include "fakes/fake_cudart/fake_cuda.hpp"
 
 namespace fake_cuda {
@@ -37,12 +38,16 @@ class Fence {
 // The stream that a handle stands for: nullptr and cudaStreamLegacy are the
 // default stream of the present device, cudaStreamPerThread is not made up.
 cudaStream_t real_stream(cudaStream_t handle);
-// Work for the stream, done unless the device is broken by then. On the default
-// stream it waits for all blocking streams and they for it. Blocks while the
-// stream has no room.
+// Work for the stream, done unless the device is broken by then; kept where the
+// thread captures the stream. On the default stream it waits for all blocking
+// streams and they for it. Blocks while the stream has no room.
 void enqueue(cudaStream_t stream, std::function<void()> work);
+void enqueue_made(cudaStream_t stream, Maker make);
 // What no GPU would have to do: it takes no room.
 void enqueue_aside(cudaStream_t stream, std::function<void()> work);
+// What `first` holds now comes before what `then` gets from now on.
+void order(cudaStream_t first, cudaStream_t then);
+void record(cudaEvent_t event, cudaStream_t stream);
 // A host that asks for a moment again and again, and launches nothing, waits.
 bool waits_by_asking();
 // All that was enqueued before has been done.

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "fakes/fake_cudart/capture.hpp"
+
 namespace fake_cuda {
 namespace {
 
@@ -51,6 +53,7 @@ void detect_races(std::function<void(const std::string&)> found) {
 
 void uses(cudaStream_t stream, const std::string& what,
           const std::vector<RaceDetector::Range>& ranges) {
+  if (is_captured(stream)) return keep_uses({what, ranges});
   add_one(launches);
   Watch* present = watch.load(std::memory_order_acquire);
   if (present == nullptr) return;
@@ -58,10 +61,10 @@ void uses(cudaStream_t stream, const std::string& what,
   if (race) present->found(*race);
 }
 
-void saw_record(cudaEvent_t event, cudaStream_t stream) {
+void saw_record(const void* event, cudaStream_t stream) {
   note([&](RaceDetector& d) { d.recorded(id_of(event), id_of(stream)); });
 }
-void saw_wait(cudaStream_t stream, cudaEvent_t event) {
+void saw_wait(cudaStream_t stream, const void* event) {
   note([&](RaceDetector& d) { d.stream_waits(id_of(stream), id_of(event)); });
 }
 void saw_wait(cudaStream_t stream, cudaStream_t other) {

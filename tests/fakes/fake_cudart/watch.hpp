@@ -22,8 +22,8 @@ void uses(cudaStream_t stream, const std::string& what,
           const std::vector<RaceDetector::Range>& ranges);
 
 // Edges, as the calls of the runtime make them.
-void saw_record(cudaEvent_t event, cudaStream_t stream);
-void saw_wait(cudaStream_t stream, cudaEvent_t event);
+void saw_record(const void* event, cudaStream_t stream);
+void saw_wait(cudaStream_t stream, const void* event);
 void saw_wait(cudaStream_t stream, cudaStream_t other);
 void saw_host_wait(cudaEvent_t event);
 void saw_host_wait(cudaStream_t stream);

@@ -10,8 +10,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
+#include "fakes/fake_cudart/capture.hpp"
 #include "fakes/fake_gpu/device.hpp"
 #include "fakes/fake_gpu/memory.hpp"
 
@@ -25,7 +27,8 @@ struct Block {
   std::byte* begin = nullptr;
   size_t bytes = 0;
   c10::Stream stream;
-  std::vector<c10::Stream> other_streams;
+  int pool = 0;
+  std::vector<c10::Stream> other_streams = {};
 };
 
 // Freed, but streams other than its own still use it.
@@ -39,17 +42,24 @@ struct Heap {
   size_t in_use = 0, peak = 0, peak_end = 0;
 };
 
+// Free blocks of a pool, a stream and a size.
+struct Kind {
+  int pool;
+  c10::Stream stream;
+  size_t bytes;
+  bool operator<(const Kind& other) const {
+    return std::make_tuple(pool, stream.id(), bytes) <
+           std::make_tuple(other.pool, other.stream.id(), other.bytes);
+  }
+};
+
 struct Memory {
   std::mutex mutex;  // guards what follows
   std::array<Heap, 16> heaps;
-  std::map<std::pair<c10::Stream, size_t>, std::vector<std::unique_ptr<Block>>,
-           bool (*)(const std::pair<c10::Stream, size_t>&,
-                    const std::pair<c10::Stream, size_t>&)>
-      free{[](const auto& a, const auto& b) {
-        return std::make_pair(a.first.id(), a.second) <
-               std::make_pair(b.first.id(), b.second);
-      }};
+  std::map<Kind, std::vector<std::unique_ptr<Block>>> free;
   std::vector<Waiting> waiting;
+  int pool = 0;  // of new blocks; 0 is that of all but graphs
+  int pools = 0;
 };
 Memory& memory() {
   static auto* const memory = new Memory;
@@ -64,7 +74,12 @@ Heap& present_heap_locked() {
   return memory().heaps.at(index_of(current_stream()));
 }
 
+Kind kind_of(const Block& block) {
+  return {block.pool, block.stream, block.bytes};
+}
+
 void collect_locked(Memory& m) {
+  if (fake_cuda::is_capturing()) return;
   std::erase_if(m.waiting, [&](Waiting& waiting) {
     for (cudaEvent_t event : waiting.events)
       if (cudaEventQuery(event) != cudaSuccess) {
@@ -72,9 +87,7 @@ void collect_locked(Memory& m) {
         return false;
       }
     for (cudaEvent_t event : waiting.events) cudaEventDestroy(event);
-    const auto key =
-        std::make_pair(waiting.block->stream, waiting.block->bytes);
-    m.free[key].push_back(std::move(waiting.block));
+    m.free[kind_of(*waiting.block)].push_back(std::move(waiting.block));
     return true;
   });
 }
@@ -87,7 +100,7 @@ void trim_locked(Memory& m, c10::DeviceIndex device) {
   const std::byte* heap_begin = device_memory(device);
   for (const auto& [key, blocks] : m.free)
     for (const auto& block : blocks)
-      if (key.first.device_index() == device) {
+      if (key.pool == 0 && key.stream.device_index() == device) {
         const auto begin = static_cast<size_t>(block->begin - heap_begin);
         begin_of[begin + block->bytes] = begin;
       }
@@ -96,7 +109,7 @@ void trim_locked(Memory& m, c10::DeviceIndex device) {
     heap.end = last->second;
   for (auto& [key, blocks] : m.free)
     std::erase_if(blocks, [&](const std::unique_ptr<Block>& block) {
-      return block->stream.device_index() == device &&
+      return block->pool == 0 && block->stream.device_index() == device &&
              block->begin >= heap_begin + heap.end;
     });
 }
@@ -108,7 +121,7 @@ std::unique_ptr<Block> take(size_t bytes) {
   const std::lock_guard lock(m.mutex);
   collect_locked(m);
   Heap& heap = m.heaps.at(device);
-  auto& fitting = m.free[{stream, bytes}];
+  auto& fitting = m.free[{m.pool, stream, bytes}];
   std::unique_ptr<Block> block;
   if (!fitting.empty()) {
     block = std::move(fitting.back());
@@ -117,8 +130,9 @@ std::unique_ptr<Block> take(size_t bytes) {
     TORCH_CHECK_WITH(OutOfMemoryError, heap.end + bytes <= memory_bytes(),
                      "fake GPU: out of memory. Tried to allocate ", bytes,
                      " bytes; ", memory_bytes() - heap.end, " are free.");
-    block = std::make_unique<Block>(Block{
-        device_memory(stream.device_index()) + heap.end, bytes, stream, {}});
+    block = std::make_unique<Block>(
+        Block{device_memory(stream.device_index()) + heap.end, bytes, stream,
+              m.pool});
     heap.end += bytes;
     heap.peak_end = std::max(heap.peak_end, heap.end);
   }
@@ -133,7 +147,7 @@ void give_back(void* context) {
   const std::lock_guard lock(m.mutex);
   m.heaps.at(index_of(block->stream)).in_use -= block->bytes;
   if (block->other_streams.empty()) {
-    m.free[{block->stream, block->bytes}].push_back(std::move(block));
+    m.free[kind_of(*block)].push_back(std::move(block));
     return;
   }
   Waiting waiting{std::move(block), {}};
@@ -205,6 +219,7 @@ void free_pinned(void* memory) {
 }
 
 void* take_pinned(size_t bytes) {
+  if (fake_cuda::is_capturing()) check(cudaErrorStreamCaptureUnsupported);
   const std::lock_guard lock(pinned().mutex);
   PinnedPiece piece{nullptr, bytes, {}};
   auto& free = pinned().free;
@@ -281,6 +296,29 @@ void resize_storage(const c10::Storage& storage, size_t bytes) {
     device_allocator()->copy_data(larger.get(), impl->data_ptr().get(), kept);
   impl->set_data_ptr_noswap(std::move(larger));
   impl->set_nbytes(bytes);
+}
+
+int new_pool() {
+  const std::lock_guard lock(memory().mutex);
+  return ++memory().pools;
+}
+
+void take_from_pool(int pool) {
+  const std::lock_guard lock(memory().mutex);
+  memory().pool = pool;
+}
+
+void release_pool(int pool) {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  std::vector<std::unique_ptr<Block>> blocks;
+  for (auto& [kind, free] : m.free)
+    if (kind.pool == pool) std::ranges::move(free, std::back_inserter(blocks));
+  std::erase_if(m.free, [pool](const auto& f) { return f.first.pool == pool; });
+  for (auto& block : blocks) {
+    block->pool = 0;
+    m.free[kind_of(*block)].push_back(std::move(block));
+  }
 }
 
 size_t peak_bytes() {

@@ -24,6 +24,11 @@ void copied_now(const void* address);
 void used_on(const c10::DataPtr& data, const c10::Stream& stream);
 // A larger piece with the old one's bytes.
 void resize_storage(const c10::Storage& storage, size_t bytes);
+// Memory apart from all other, for graphs. What is taken from now on is of
+// `pool`, 0 = of no graph; a released pool's free memory is everybody's.
+int new_pool();
+void take_from_pool(int pool);
+void release_pool(int pool);
 // Of the present device: the most bytes that tensors held at once since the
 // start or restart_peak(), and what they may still take.
 size_t peak_bytes();

@@ -240,28 +240,27 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   }
 };
 
-void put(const std::string& what,
-         const std::vector<RaceDetector::Range>& ranges,
-         std::function<void()> kernel, decltype(fake_cuda::enqueue)* enqueue) {
-  throw_if_failed();
-  const int64_t number = launches++;
-  if (number == planted("FAKE_GPU_READ_AT") && !ranges.empty())
-    (void)*static_cast<const volatile char*>(ranges.front().begin);
-  if (hangs(what, number))
-    kernel = [] { std::this_thread::sleep_for(std::chrono::hours(1)); };
-  cudaStream_t stream = fake_cuda::real_stream(handle_of(current_stream()));
-  fake_cuda::uses(stream, what, ranges);
-  enqueue(stream, [what, kernel = std::move(kernel)] {
-    prepare_thread();
-    try {
-      kernel();
-    } catch (const std::exception& e) {
-      const std::lock_guard lock(failure().mutex);
-      if (!failure().text) failure().text = what + ": " + e.what();
-    }
-  });
-  check(fake_cuda::device_error());
+void compute(const std::string& what, const std::function<void()>& kernel) {
+  prepare_thread();
+  try {
+    kernel();
+  } catch (const std::exception& e) {
+    const std::lock_guard lock(failure().mutex);
+    if (!failure().text) failure().text = what + ": " + e.what();
+  }
 }
+
+cudaStream_t stream_for(const std::string& what,
+                        const std::vector<RaceDetector::Range>& ranges) {
+  throw_if_failed();
+  cudaStream_t stream = fake_cuda::real_stream(handle_of(current_stream()));
+  if (!fake_cuda::is_captured(stream)) ++launches;
+  fake_cuda::uses(stream, what, ranges);
+  return stream;
+}
+
+// Also those of a graph's launches.
+std::atomic<int64_t> kernels{0};
 
 }  // namespace
 
@@ -285,13 +284,34 @@ c10::Stream current_stream() {
 void launch(const std::string& what,
             const std::vector<RaceDetector::Range>& ranges,
             std::function<void()> kernel) {
-  put(what, ranges, std::move(kernel), fake_cuda::enqueue);
+  const int64_t read_at = planted("FAKE_GPU_READ_AT");
+  if (read_at >= 0 && kernels >= read_at && !ranges.empty())
+    (void)*static_cast<const volatile char*>(ranges.front().begin);
+  const auto make = [what, kernel = std::move(kernel)] {
+    const bool never_ends = hangs(what, kernels++);
+    return [what, kernel, never_ends] {
+      if (never_ends) std::this_thread::sleep_for(std::chrono::hours(1));
+      compute(what, kernel);
+    };
+  };
+  fake_cuda::enqueue_made(stream_for(what, ranges), make);
+  check(fake_cuda::device_error());
 }
 
 void launch_aside(const std::string& what,
                   const std::vector<RaceDetector::Range>& ranges,
                   std::function<void()> kernel) {
-  put(what, ranges, std::move(kernel), fake_cuda::enqueue_aside);
+  ++kernels;
+  fake_cuda::enqueue_aside(
+      stream_for(what, ranges),
+      [what, kernel = std::move(kernel)] { compute(what, kernel); });
+  check(fake_cuda::device_error());
+}
+
+void launch_graph(cudaGraphExec_t graph) {
+  throw_if_failed();
+  ++launches;
+  check(cudaGraphLaunch(graph, handle_of(current_stream())));
 }
 
 void wait_for_current_stream() {

@@ -35,6 +35,8 @@ void launch(const std::string& what,
 void launch_aside(const std::string& what,
                   const std::vector<RaceDetector::Range>& ranges,
                   std::function<void()> kernel);
+// One launch on the current stream.
+void launch_graph(cudaGraphExec_t graph);
 // The host waits for the current stream, and it is counted.
 void wait_for_current_stream();
 

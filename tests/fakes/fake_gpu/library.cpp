@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <vector>
 
 #include "chexnet/comm/cuda_library.hpp"
 #include "fakes/fake_cudart/fake_cuda.hpp"
@@ -31,6 +32,50 @@ class PinnedResource final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override {
     return this == &other;
   }
+};
+
+// Graphs of the fake runtime, with a pool of the fake allocator's.
+class GraphRecorder final : public chexnet::Recorder {
+ public:
+  GraphRecorder() = default;
+  ~GraphRecorder() override {
+    for (cudaGraphExec_t graph : graphs_) cudaGraphExecDestroy(graph);
+    release_pool(pool_);
+  }
+  GraphRecorder(const GraphRecorder&) = delete;
+  GraphRecorder& operator=(const GraphRecorder&) = delete;
+
+  // FAKE_GPU_NO_GRAPHS=n: device n has none.
+  size_t record(const std::function<void()>& work) override {
+    const char* without = std::getenv("FAKE_GPU_NO_GRAPHS");
+    TORCH_CHECK(
+        !without || std::atoi(without) != current_stream().device_index(),
+        "fake GPU: no graphs");
+    cudaStream_t stream = handle_of(current_stream());
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    take_from_pool(pool_);
+    std::exception_ptr thrown;
+    try {
+      work();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    take_from_pool(0);
+    cudaGraph_t graph = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+    if (!thrown) check(ended);
+    if (!thrown) check(cudaGraphInstantiate(&graphs_.emplace_back(), graph, 0));
+    cudaGraphDestroy(graph);
+    if (thrown) std::rethrow_exception(thrown);
+    return graphs_.size() - 1;
+  }
+  void replay(size_t recording) override {
+    launch_graph(graphs_.at(recording));
+  }
+
+ private:
+  int pool_ = new_pool();
+  std::vector<cudaGraphExec_t> graphs_;
 };
 
 class Library final : public chexnet::CudaLibrary {
@@ -59,6 +104,9 @@ class Library final : public chexnet::CudaLibrary {
             memory_bytes()};
   }
   void select(int device) override { check(cudaSetDevice(device)); }
+  std::unique_ptr<chexnet::Recorder> make_recorder() override {
+    return std::make_unique<GraphRecorder>();
+  }
   std::pmr::memory_resource* pinned_memory() override { return &pinned_; }
   std::string kernels_problem() override {
     const char* problem = std::getenv("FAKE_GPU_KERNELS_PROBLEM");

@@ -34,6 +34,8 @@ struct World {
   std::atomic<ncclResult_t> state{ncclSuccess};
   // Of collectives, which may be on several streams; -1 before all have joined.
   std::atomic<int> turn{-1};
+  std::atomic<int> launched{0};  // collectives
+  std::atomic<int> in_graphs{0};
 
   bool meet() { return meeting->meet(++meetings, aborted); }
 };
@@ -101,6 +103,12 @@ void let_be_found(const World* world) {
   worlds->push_back(world);
 }
 
+// As long as a graph that holds a collective lives.
+std::shared_ptr<void> kept_in_graph(const std::shared_ptr<World>& world) {
+  ++world->in_graphs;
+  return {nullptr, [world](void*) { --world->in_graphs; }};
+}
+
 void rest() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
 
 // Piece by piece through the slots; `take` gets `bytes` of the piece at
@@ -132,7 +140,6 @@ int communicators() { return alive; }
 
 struct ncclComm {
   std::shared_ptr<fake_nccl::World> world;
-  int launched = 0;
   std::string first;  // collective: its kind and size
 
   // Faults, order and end of a collective of `bytes` whose work is `body`.
@@ -152,18 +159,26 @@ ncclResult_t ncclComm::launch(const char* kind, size_t bytes,
   if (first.empty()) first = size;
   if (size != first && connects_late())
     while (faults_of(world->rank).connecting_hangs && !world->aborted) rest();
-  const int number = launched++;
-  const Faults faults = faults_of(world->rank);
-  const bool hangs =
-      faults.never_completes_at == number || faults.remote_error_at == number;
-  if (faults.remote_error_at == number) world->state = ncclRemoteError;
-  fake_cuda::enqueue(
-      fake_cuda::real_stream(stream), [world = world, number, hangs, body] {
-        while (!world->aborted && (hangs || world->turn != number)) rest();
-        if (world->aborted) return;
-        body();
-        ++world->turn;
-      });
+  const auto make = [world = world, body] {
+    const int number = world->launched++;
+    const Faults faults = faults_of(world->rank);
+    const bool hangs =
+        faults.never_completes_at == number || faults.remote_error_at == number;
+    if (faults.remote_error_at == number) world->state = ncclRemoteError;
+    return [world, number, hangs, body] {
+      while (!world->aborted && (hangs || world->turn != number)) rest();
+      if (world->aborted) return;
+      body();
+      ++world->turn;
+    };
+  };
+  cudaStream_t real = fake_cuda::real_stream(stream);
+  if (fake_cuda::is_captured(real))
+    fake_cuda::enqueue_made(real, [make, kept = kept_in_graph(world)] {
+      return std::function<void()>(make());
+    });
+  else
+    fake_cuda::enqueue(real, make());
   return ncclSuccess;
 }
 
@@ -203,7 +218,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks,
       std::chrono::duration<double>(faults.slow_start_s));
   if (!world->meet()) return ncclSystemError;
   world->turn = 0;
-  *comm = new ncclComm{world, 0, {}};
+  *comm = new ncclComm{world, {}};
   ++alive;
   return ncclSuccess;
 }
@@ -215,7 +230,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id,
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return comm->on_its_device() ? comm->world->state.load() : ncclInvalidUsage;
 }
+// As NCCL does, it waits for the end of graphs that hold its collectives.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  while (comm->world->in_graphs > 0 && !comm->world->aborted) rest();
   delete comm;
   --alive;
   return ncclSuccess;

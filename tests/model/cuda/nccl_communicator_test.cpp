@@ -126,6 +126,72 @@ TEST_CASE("a wait may come a step later, and says what each step waited") {
   CHECK(results == std::vector<int>{4, 4});
 }
 
+TEST_CASE("a recorded step is another mean at each replay, waited for apart") {
+  const auto results = rank_results(3, [](Communicator& world) {
+    GpuRank gpu(world, kCount);
+    float value = 0;
+    BucketedReducer reducer(gpu.comm(),
+                            {{0, 2000, false}, {2000, kCount, false}},
+                            gpu.flat(), ElementType::kF32);
+    cudaStreamBeginCapture(gpu.compute(), cudaStreamCaptureModeThreadLocal);
+    gpu.comm().begin_recording();
+    reducer.begin();
+    launch(gpu.compute(), [&] { std::fill_n(gpu.flat(), kCount, value); });
+    reducer.written_to(2000);
+    reducer.finish();
+    const auto waits = gpu.comm().end_recording();
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(gpu.compute(), &graph);
+    cudaGraphExec_t replay = nullptr;
+    cudaGraphInstantiate(&replay, graph, 0);
+    cudaGraphDestroy(graph);
+    std::string wrong = gpu.comm().wait_until_finished() ? "a wait " : "";
+    for (int round = 1; round <= 3; ++round) {
+      value = static_cast<float>(round * (world.rank() + 1) * 3);
+      cudaGraphLaunch(replay, gpu.compute());
+      gpu.comm().replayed(waits);
+      const GpuRank::Values result = gpu.read();
+      if (!gpu.comm().wait_until_finished()) wrong += "no wait ";
+      if (gpu.comm().wait_until_finished()) wrong += "two waits ";
+      cudaStreamSynchronize(gpu.compute());
+      if (*result != std::vector<float>(kCount, static_cast<float>(6 * round)))
+        wrong += std::to_string(round) + " ";
+    }
+    cudaGraphExecDestroy(replay);
+    return wrong;
+  });
+  CHECK(results == std::vector<std::string>(3, ""));
+  CHECK(all_communicators_are_gone());
+}
+
+TEST_CASE("a recording that fails leaves nothing for the next step") {
+  const auto results = rank_results(2, [](Communicator& world) {
+    GpuRank gpu(world, kCount);
+    BucketedReducer reducer(gpu.comm(), {{0, kCount, false}}, gpu.flat(),
+                            ElementType::kF32);
+    cudaStreamBeginCapture(gpu.compute(), cudaStreamCaptureModeThreadLocal);
+    gpu.comm().begin_recording();
+    reducer.begin();
+    reducer.written_to(kCount);
+    // The host may not wait meanwhile.
+    const bool refused = cudaStreamSynchronize(gpu.compute()) != cudaSuccess;
+    reducer.abandon();
+    gpu.comm().end_recording();
+    cudaGraph_t graph = nullptr;
+    const bool failed =
+        cudaStreamEndCapture(gpu.compute(), &graph) != cudaSuccess;
+    cudaGetLastError();
+    GpuRank::Values result;
+    step(gpu, 2, result);
+    cudaStreamSynchronize(gpu.compute());
+    return refused && failed && graph == nullptr &&
+           *result == std::vector<float>(kCount, 2) &&
+           !gpu.comm().wait_until_finished();
+  });
+  CHECK(results == std::vector<bool>{true, true});
+  CHECK(all_communicators_are_gone());
+}
+
 TEST_CASE("a kernel that never ends is a hung GPU, and its rank says so") {
   Gate gate;
   std::vector<const PhaseSlot*> slots(2);

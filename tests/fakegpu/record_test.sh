@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# A step that is recorded and launched as one piece ends with the bits of a step that is launched kernel by kernel; what a recording
+# would repeat wrongly is found, and then all ranks go on kernel by kernel.
+source tests/fakegpu/lib.sh
+quick=("${fake[@]}" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.max_steps=8 --set launch.bucket_mb=4 --set train.warmup_epochs=1)
+start() {  # start RANKS NAME ARGUMENTS...
+  mpi "$1" train "$small" "${quick[@]}" --out "$scratch/$2" "${@:3}" 2>"$scratch/log-$2" || { tail -n 20 "$scratch/log-$2"; exit 1; }
+}
+same() {  # same TEXT NAME NAME: to the last bit
+  check "$1" look 'near_runs(a, b, 0, 0)' "$scratch/$2" "$scratch/$3"
+  check "$1: optimizer too" cmp "$scratch"/{"$2","$3"}/checkpoints/last/optimizer.safetensors
+}
+equal() {  # equal RANKS NAME ARGUMENTS...: recorded and not, whose rate of learning rises from step to step
+  start "$1" "$2-off" --set train.record_step=off "${@:3}"
+  start "$1" "$2-on" --set train.record_step=on "${@:3}"
+  same "$2, $1 rank(s)" "$2-off" "$2-on"
+}
+equal 1 plain
+equal 4 plain-4
+equal 2 parts --set train.accumulate=2 --set train.clip_norm=0.5 --set train.ema=0.9 --set launch.gradient_compression=bf16
+equal 2 shared --set model.sync_batchnorm=true --set train.optimizer=sgd
+equal 1 fp16 --set train.precision=fp16 --set train.lr=1 --set train.warmup_epochs=0
+check "steps were skipped" look 'assert a["loss_scale"]["value"] < 65536' "$(weights "$scratch/fp16-on" | xargs dirname)/state.json"
+start 2 first --set train.record_step=on --set train.max_steps=5
+start 2 first --set train.record_step=on --resume yes
+start 2 whole --set train.record_step=off
+same "stopped and resumed" whole first
+
+# A rank whose GPU takes no graphs: all ranks launch kernel by kernel, and one line says so.
+FAKE_GPU_NO_GRAPHS=1 start 2 none
+check "one line says so" [ "$(grep -c "a step cannot be recorded.*all ranks launch a step's kernels one by one" "$scratch/log-none")" = 1 ]
+same "a rank without graphs" whole none
+FAKE_GPU_NO_GRAPHS=1 refused 5 "train.record_step=on asks for it" train "$small" "${quick[@]}" --ranks 2 --set train.record_step=on --out "$scratch/refused"
+
+# In the steady state: one launch for the step, and little beside it; no memory, and no wait for an idle GPU.
+export FAKE_GPU_STEP_LOG=$scratch/steps
+FAKE_CUDA_LAZY=1 FAKE_CUDA_DELAY_US=0 start 2 counted --set train.record_step=on --set run.log_every=1000
+unset FAKE_GPU_STEP_LOG
+check "a recorded step is one launch, and nothing waits" python3 tests/support/order_checks.py recorded "$scratch"/steps.*
+finish

@@ -62,8 +62,9 @@ std::optional<LimitOutput> limit_of_run(const RunSummary& run) {
   return LimitOutput{
       .report = limit_of(shares),
       .evidence = {{"time of steps", readable_s(waits.seconds)},
-                   {"waiting for data", fixed(100 * shares.data, 1) + " %"},
-                   {"waiting for gradients",
+                   {"waiting for data, mean of ranks",
+                    fixed(100 * shares.data, 1) + " %"},
+                   {"waiting for gradients, mean of ranks",
                     fixed(100 * shares.allreduce, 1) + " %"},
                    {"stalls", std::to_string(shares.stalls) + " in " +
                                   counted(shares.steps, "step")}},

@@ -41,7 +41,8 @@ int64_t step_of(const nlohmann::json& event) {
 //
 //   train 1 .. s | val s, checkpoint s | train s+1 .. | final, end
 //                                       ^ cut here, and at `val s` too when its
-//                                         evaluation is due
+//                                         evaluation is due, and at the
+//                                         `train s` of a stop
 //
 // Otherwise a curve would have two values at one step.
 bool is_written_again(const nlohmann::json& event, MetricsLog::Start start) {
@@ -50,7 +51,8 @@ bool is_written_again(const nlohmann::json& event, MetricsLog::Start start) {
   const auto kind = event.find("event");
   if (kind == event.end()) return false;
   return *kind == "final" || *kind == "end" ||
-         (*kind == "val" && start.evaluation_due);
+         (*kind == "val" && start.evaluation_due) ||
+         (*kind == "train" && start.has_unlogged);
 }
 
 void cut_after(const std::filesystem::path& path, MetricsLog::Start start) {

@@ -68,6 +68,15 @@ std::optional<double> of_count(int64_t count) {
   return static_cast<double>(count);
 }
 
+// Of what is known only from metrics.jsonl.
+std::optional<double> by_events(const RunSummary& run, int64_t count) {
+  return run.has_events ? of_count(count) : std::nullopt;
+}
+
+std::optional<double> positive(double value) {
+  return value > 0 ? std::optional(value) : std::nullopt;
+}
+
 std::optional<double> while_running(const RunSummary& run,
                                     const std::optional<double>& value) {
   return run.state == "running" ? value : std::nullopt;
@@ -80,29 +89,29 @@ std::optional<double> end_of(const MeanFigure& mean, double Interval::*end) {
 
 constexpr Gauge kGauges[] = {
     {"step", "Steps done.",
-     [](const RunSummary& run) { return of_count(run.step); }},
+     [](const RunSummary& run) { return by_events(run, run.step); }},
     {"planned_steps", "Steps of the whole run.",
-     [](const RunSummary& run) { return of_count(run.total_steps); }},
-    {"epoch", "Epochs done.",
-     [](const RunSummary& run) { return of_count(run.epoch); }},
-    {"ranks", "Ranks of the last start.",
-     [](const RunSummary& run) { return of_count(run.ranks); }},
-    {"resumes", "Starts after the first.",
-     [](const RunSummary& run) { return of_count(run.restarts); }},
-    {"images_per_second", "Images per second of all ranks, lately.",
-     [](const RunSummary& run) { return std::optional(run.images_per_s); }},
-    {"data_wait_ratio", "Share of the time that was waiting for data, lately.",
      [](const RunSummary& run) {
-       return std::optional(run.data_wait_fraction);
+       return positive(static_cast<double>(run.total_steps));
      }},
+    {"epoch", "Epochs done.",
+     [](const RunSummary& run) { return by_events(run, run.epoch); }},
+    {"ranks", "Ranks of the last start.",
+     [](const RunSummary& run) {
+       return positive(static_cast<double>(run.ranks));
+     }},
+    {"resumes", "Starts after the first.",
+     [](const RunSummary& run) { return by_events(run, run.restarts); }},
+    {"images_per_second", "Images per second of all ranks, lately.",
+     [](const RunSummary& run) { return positive(run.images_per_s); }},
+    {"data_wait_ratio",
+     "Share of the time that was waiting for data, lately, mean of the ranks.",
+     [](const RunSummary& run) { return run.data_wait_fraction; }},
     {"loss", "Mean training loss, lately.",
      [](const RunSummary& run) { return run.loss; }},
     {"slowest_rank_ratio",
      "Own time per step of the slowest rank against the median of the ranks.",
-     [](const RunSummary& run) -> std::optional<double> {
-       if (!run.slowest_rank) return std::nullopt;
-       return run.slowest_ratio;
-     }},
+     [](const RunSummary& run) { return run.slowest_ratio; }},
     {"straggler_reports", "Reports of ranks that stayed behind.",
      [](const RunSummary& run) {
        return of_count(static_cast<int64_t>(run.stragglers.size()));

@@ -65,7 +65,7 @@ std::string training_section(const std::filesystem::path& folder) {
                .curves = {history.data_wait, history.allreduce_wait},
                .x_from_zero = true,
                .from_zero = true},
-              "Time in which a step computes nothing");
+              "Time in which a step computes nothing, mean of the ranks");
   if (figures.empty()) return "";
   std::string html = html_grid(figures);
   if (history.own_ms.size() > 1) {

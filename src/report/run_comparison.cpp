@@ -209,8 +209,10 @@ std::string comparison_text(const std::vector<RunSummary>& runs) {
     rough = rough || mean.rough;
     lines.push_back(
         {run.name, run.state, std::to_string(run.step),
-         std::to_string(run.total_steps), fixed(run.images_per_s, 1),
-         fixed(100 * run.data_wait_fraction, 0) + " %",
+         std::to_string(run.total_steps),
+         run.images_per_s > 0 ? fixed(run.images_per_s, 1) : "-",
+         run.data_wait_fraction ? fixed(100 * *run.data_wait_fraction, 0) + " %"
+                                : "-",
          mean.value ? with_interval(mean.value,
                                     mean.interval
                                         ? std::optional(mean.interval->interval)

@@ -61,6 +61,15 @@ void add_waits(RunWaits& waits, const json& line) {
   waits.last_step = step;
 }
 
+// The first line after a resume counts the steps before it, too; its rate and
+// waits are of those after it.
+void begin_waits(RunSummary& run, int64_t step) {
+  RunWaits& waits = run.waits;
+  if (step <= waits.last_step) return;
+  waits.images_seen += run.batch * (step - waits.last_step);
+  waits.last_step = step;
+}
+
 }  // namespace
 
 void add_event(RunSummary& run, const json& event) {
@@ -91,19 +100,25 @@ void add_event(RunSummary& run, const json& event) {
     run.host = text("host");
     run.job = text("job");
     run.restarts += kind == "restart" ? 1 : 0;
+    begin_waits(run, event.value("step", int64_t{0}));
     run.state = "running";
     run.error.clear();
     run.exit_code = 0;
   } else if (kind == "train") {
-    add_waits(run.waits, event);
     run.step = event.value("step", run.step);
+    const double steps =
+        std::min(number("steps", 1),
+                 static_cast<double>(run.step - run.waits.last_step));
+    add_waits(run.waits, event);
     run.epoch = event.value("epoch", run.epoch);
     run.loss = number("loss", std::nan(""));
     run.images_per_s = number("images_per_s", 0);
-    const double seconds = static_cast<double>(run.batch) * number("steps", 1) /
+    const double seconds = static_cast<double>(run.batch) * steps /
                            std::max(1e-9, run.images_per_s);
-    run.data_wait_fraction =
-        std::min(1.0, number("data_wait_s", 0) / std::max(1e-9, seconds));
+    run.data_wait_fraction.reset();
+    if (run.images_per_s > 0)
+      run.data_wait_fraction =
+          std::min(1.0, number("data_wait_s", 0) / std::max(1e-9, seconds));
     run.job_seconds_left.reset();
     if (event.contains("job_seconds_left"))
       run.job_seconds_left = number("job_seconds_left", 0);

@@ -150,15 +150,15 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("to go", readable_s(*run.seconds_to_go));
   if (run.state == "running" && run.job_seconds_left)
     rows.emplace_back("left of the job", readable_s(*run.job_seconds_left));
-  if (run.has_events) {
+  if (run.images_per_s > 0 && run.data_wait_fraction) {
     rows.emplace_back("images/s, lately", fixed(run.images_per_s, 1) + " on " +
                                               counted(run.ranks, "rank"));
     rows.emplace_back("waiting for data, lately",
-                      percent(run.data_wait_fraction));
+                      percent(*run.data_wait_fraction));
   }
   if (run.slowest_rank)
     rows.emplace_back("slowest rank", std::to_string(*run.slowest_rank) + " (" +
-                                          fixed(run.slowest_ratio, 2) +
+                                          fixed(*run.slowest_ratio, 2) +
                                           " x the median)");
   if (run.loss) rows.emplace_back("loss", fixed(*run.loss, 4));
   const std::string at = run.best_step < 0 ? "; last evaluation"
@@ -215,6 +215,14 @@ std::string summary_json(const RunSummary& run) {
     if (!value || !std::isfinite(static_cast<double>(*value))) return nullptr;
     return *value;
   };
+  const auto counted_by_events = [&run](int64_t value) -> Json {
+    if (!run.has_events) return nullptr;
+    return value;
+  };
+  const auto positive = [](auto value) -> Json {
+    if (value <= 0) return nullptr;
+    return value;
+  };
   const auto age = [](const std::optional<double>& written_s) -> Json {
     if (!written_s) return nullptr;
     return age_s(*written_s);
@@ -230,15 +238,15 @@ std::string summary_json(const RunSummary& run) {
     finals[split] = mean_auroc(mean);
   const Json json = {{"folder", run.folder},
                      {"state", run.state},
-                     {"step", run.step},
-                     {"total_steps", run.total_steps},
-                     {"epoch", run.epoch},
-                     {"ranks", run.ranks},
-                     {"restarts", run.restarts},
-                     {"images_per_s", run.images_per_s},
-                     {"data_wait_fraction", run.data_wait_fraction},
+                     {"step", counted_by_events(run.step)},
+                     {"total_steps", positive(run.total_steps)},
+                     {"epoch", counted_by_events(run.epoch)},
+                     {"ranks", positive(run.ranks)},
+                     {"restarts", counted_by_events(run.restarts)},
+                     {"images_per_s", positive(run.images_per_s)},
+                     {"data_wait_fraction", optional(run.data_wait_fraction)},
                      {"slowest_rank", optional(run.slowest_rank)},
-                     {"slowest_ratio", run.slowest_ratio},
+                     {"slowest_ratio", optional(run.slowest_ratio)},
                      {"loss", optional(run.loss)},
                      {"best_step", run.best_step},
                      {"validation", mean_auroc(run.val_auroc)},

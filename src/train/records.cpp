@@ -94,7 +94,8 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
   write_splits_csv(list,
                    splits_csv(run.dataset.manifest, run.dataset.splits, ids));
   auto metrics = std::make_unique<MetricsLog>(
-      run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due});
+      run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due,
+                                           state.unlogged.steps > 0});
   metrics->show_in(std::move(prometheus));
   metrics->tensorboard().text("run/settings", state.step,
                               markdown_table(settings));

@@ -57,19 +57,24 @@ UnloggedSteps TrainLog::unlogged() {
 }
 
 // Collective: the loss is the mean over the labels of all ranks, the waits are
-// those of the rank that waited longest, as the others wait for it.
+// means over the ranks: only those add up over lines to what the table of ranks
+// at the end shows. A rank that keeps all others waiting is a straggler's case.
 void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
                      std::optional<double> job_left_s) {
-  const double elapsed = std::max(now_s() - interval_.start_s, 1e-9);
-  double loss = interval_.loss;
-  comm_.all_reduce(std::span(&loss, 1), ReduceOp::kSum);
-  loss /= std::max(interval_.labeled, 1.0);
+  const double now = now_s();
+  const double elapsed = std::max(now - interval_.start_s, 1e-9);
   const Loader::Stats data = loader.stats();
-  std::array<double, 5> waits = {
-      data.wait_s - interval_.data_wait_before_s, interval_.allreduce_wait_s,
+  std::array<double, 3> sums = {interval_.loss,
+                                data.wait_s - interval_.data_wait_before_s,
+                                interval_.allreduce_wait_s};
+  comm_.all_reduce(sums, ReduceOp::kSum);
+  const double loss = sums[0] / std::max(interval_.labeled, 1.0);
+  const double data_wait_s = sums[1] / comm_.size();
+  const double allreduce_wait_s = sums[2] / comm_.size();
+  std::array<double, 3> most = {
       static_cast<double>(data.stalls - interval_.stalls_before),
       static_cast<double>(data.workers), static_cast<double>(data.prefetch)};
-  comm_.all_reduce(waits, ReduceOp::kMax);
+  comm_.all_reduce(most, ReduceOp::kMax);
   const double rate =
       batch_ * static_cast<double>(interval_.steps - interval_.steps_before) /
       elapsed;
@@ -83,19 +88,28 @@ void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
                            {"loss", loss},
                            {"lr", lr},
                            {"images_per_s", rate},
-                           {"data_wait_s", waits[0]},
-                           {"data_stalls", static_cast<int64_t>(waits[2])},
-                           {"loader_workers", static_cast<int64_t>(waits[3])},
-                           {"loader_prefetch", static_cast<int64_t>(waits[4])},
-                           {"allreduce_wait_s", waits[1]},
+                           {"data_wait_s", data_wait_s},
+                           {"data_stalls", static_cast<int64_t>(most[0])},
+                           {"loader_workers", static_cast<int64_t>(most[1])},
+                           {"loader_prefetch", static_cast<int64_t>(most[2])},
+                           {"allreduce_wait_s", allreduce_wait_s},
                            {"gradient_norm", interval_.gradient_norm}};
     if (job_left_s) fields.emplace_back("job_seconds_left", *job_left_s);
     metrics_->write("train", state.step, fields);
   }
-  stalls_ += static_cast<uint64_t>(waits[2]);
-  progress_.show(progress_text(state, loss, rate, waits[0] / elapsed));
+  stalls_ += static_cast<uint64_t>(most[0]);
+  progress_.show(progress_text(state, loss, rate, data_wait_s / elapsed));
   interval_ = {};
   skip(loader);
+  interval_.start_s = now;  // what this line took is of the next one
+}
+
+void TrainLog::write_at_stop(const Loader& loader, const TrainState& state,
+                             double lr, std::optional<double> job_left_s) {
+  if (interval_.steps == interval_.steps_before) return;
+  const Interval kept = interval_;
+  write(loader, state, lr, job_left_s);
+  interval_ = kept;
 }
 
 void TrainLog::skip(const Loader& loader) {

@@ -29,6 +29,12 @@ class TrainLog {
   // Collective. `job_left_s` of rank 0.
   void write(const Loader& loader, const TrainState& state, double lr,
              std::optional<double> job_left_s);
+  // write(), where a step came since begin() and the last line. The resume
+  // cuts this line: its own first one holds these steps, too.
+  void write_at_stop(const Loader& loader, const TrainState& state, double lr,
+                     std::optional<double> job_left_s);
+  // So much of the time since the last line was no training.
+  void leave_out(double seconds) { interval_.start_s += seconds; }
   // What happened since the last line was no training.
   void skip(const Loader& loader);
   // Ends the progress line, so that something else can be printed.

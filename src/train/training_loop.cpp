@@ -138,25 +138,27 @@ ExitCode TrainingLoop::run() {
   images_ = rows.size();
   total_steps_ =
       total_steps(parts_.config.train, parts_.decisions.batch, images_);
-  if (state_.evaluation_due) {
+  if (state_.evaluation_due)
     if (!evaluate()) return stopped();
-    watch_.skip();
-  }
   damage_.emplace(DamagePolicy::of(parts_.config.data), images_,
                   static_cast<uint64_t>(parts_.decisions.batch));
   Stream stream(parts_, rows, state_.position);
 
   log_.begin(state_.step, total_steps_, images_, state_.unlogged);
   set_up.reset();
+  watch_.skip();
+  double lr = 0;  // of the step before
   while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.profiler.set_step(state_.step + 1);
     const Batch* batch = next_batch(stream.loader);
     const Agreement agreed = agree(batch);
     if (agreed.stop) {
+      finish_steps();
+      log_.write_at_stop(stream.loader, state_, lr, parts_.stop.job_left_s());
       checkpoint();
       return stopped();
     }
-    const double lr = step_on(*batch, agreed.labeled);
+    lr = step_on(*batch, agreed.labeled);
     if (!after_step(stream.loader, lr)) return stopped();
   }
   say_how_it_ended();
@@ -218,13 +220,17 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
   if (verify_every > 0 && state_.step % verify_every == 0) verify_ranks();
   if (epoch_ends || last) {
     if (!end_of_epoch(epoch_before)) return false;
+    // Or the others would wait for rank 0's files in their next step.
+    parts_.comm.barrier();
     log_.skip(loader);
     watch_.skip();
     return true;
   }
   const int64_t every = config.checkpoint.every_steps;
   if (every > 0 && state_.step % every == 0) {
+    const double start = now_s();
     checkpoint();
+    log_.leave_out(now_s() - start);
     watch_.skip();
   }
   return true;

@@ -104,4 +104,18 @@ whole "$program" train "$small"
 check "each step was trained exactly once, in order" look '
 lines = [(e["step"], e["images"]) for e in of("train", a)]
 assert lines == [(s, 8 * s) for s in range(1, 25)], lines' "$run/metrics.jsonl"
+
+# Steps since the last train line have one at a stop, until the resume's first line holds them, too.
+run=$scratch/rare
+rarely=("$program" train "$small" --set run.log_every=100)
+goes_on 4 "${rarely[@]}"
+touch "$run/STOP"
+left 75 "the STOP file between two train lines"
+check "a stop writes a line of the steps since the last" look '
+(line,), (stop,) = of("train", a), of("stop", a)
+assert line["step"] == line["steps"] == stop["step"] >= 4 and line["images_per_s"] > 0, (line, stop)' "$run/metrics.jsonl"
+check "and status has its rate" grep -q "^ *images/s, lately *[0-9.]* on 1 rank" <<<"$("$program" status "$run")"
+whole "${rarely[@]}"
+check "the resume writes these steps anew" look '
+assert sum(e["steps"] for e in of("train", a)) == 24, of("train", a)' "$run/metrics.jsonl"
 finish

@@ -22,6 +22,7 @@ TEST_CASE("a gauge stands once, with a line for each run") {
   one.folder = "/runs/one";
   one.state = "running";
   one.step = 12;
+  one.has_events = other.has_events = true;
   one.loss = 0.25;
   other.name = "other";
   other.folder = "/runs/other";

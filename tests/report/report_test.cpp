@@ -116,6 +116,14 @@ TEST_CASE("what a resume does again leaves no second line") {
         "\n");
   { MetricsLog log(folder.path(), {.step = 5, .evaluation_due = true}); }
   CHECK(read_text(path) == "{\"event\":\"checkpoint\",\"step\":5}\n");
+  {
+    MetricsLog log(folder.path(), {.step = 5});
+    log.write("train", 5, {});
+  }
+  { MetricsLog log(folder.path(), {.step = 5}); }
+  CHECK(read_text(path).ends_with("{\"event\":\"train\",\"step\":5}\n"));
+  { MetricsLog log(folder.path(), {.step = 5, .has_unlogged = true}); }
+  CHECK(read_text(path) == "{\"event\":\"checkpoint\",\"step\":5}\n");
 }
 
 TEST_CASE("text in any encoding is written, with replacements") {

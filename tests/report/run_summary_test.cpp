@@ -105,7 +105,20 @@ TEST_CASE("what metrics.jsonl does not tell is said, not shown as zeros") {
     CHECK(shown.find("images/s") == std::string::npos);
     CHECK(comparison_text({summarize_run(run)}).find("0.0") ==
           std::string::npos);
+    const auto json = nlohmann::json::parse(summary_json(summarize_run(run)));
+    for (const char* key :
+         {"step", "total_steps", "epoch", "ranks", "restarts", "images_per_s",
+          "data_wait_fraction", "slowest_rank", "slowest_ratio"})
+      CHECK(json.at(key).is_null());
+    CHECK(openmetrics_text({summarize_run(run)}).find("train_step{") ==
+          std::string::npos);
   }
+  // It has begun, and no line says yet how fast it is.
+  const auto begun = summarize_run(make_run(folder, "r", {}, ""));
+  CHECK(summary_text(begun).find("images/s") == std::string::npos);
+  const auto json = nlohmann::json::parse(summary_json(begun));
+  CHECK(json.at("step") == 0);
+  CHECK(json.at("images_per_s").is_null());
 }
 
 TEST_CASE("a run whose metrics.jsonl lost its end says that it has results") {
@@ -419,6 +432,21 @@ TEST_CASE(
   CHECK(summary.stragglers ==
         std::vector<std::string>{"rank 1 on h: slow disk"});
   CHECK(summary_text(summary).find("at the best step, 3") != std::string::npos);
+}
+
+TEST_CASE("rate and waits of a resume's first line are of its own steps") {
+  const ScratchFolder folder;
+  Config config;
+  config.train.batch = 10;
+  const RunSummary run = summarize_run(
+      make_run(folder, "r", config,
+               "{\"event\":\"restart\",\"step\":6}\n"
+               "{\"event\":\"train\",\"step\":10,\"images\":100,\"steps\":10,"
+               "\"images_per_s\":20,\"data_wait_s\":0.5}\n"));
+  // 4 steps of 10 images at 20 images/s are 2 s.
+  CHECK(run.waits.seconds == Approx(2));
+  CHECK(run.waits.steps == 4);
+  CHECK(run.data_wait_fraction == Approx(0.25));
 }
 
 TEST_CASE("the time to go follows from the steps that are left") {

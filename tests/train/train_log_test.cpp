@@ -83,7 +83,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a train line adds up the losses of all ranks and tells the longest wait") {
+    "a train line adds up the losses of all ranks and tells their mean wait") {
   const ScratchFolder folder;
   MetricsLog metrics(folder.path(), {});
   const auto rates = rank_results(2, [&](Communicator& comm) {
@@ -91,7 +91,7 @@ TEST_CASE(
     TrainLog log(comm, comm.rank() == 0 ? &metrics : nullptr, 4);
     log.begin(0, 10, 10);
     StepResult result = step_with(comm.rank() == 0 ? 2 : 10, 1, 4);
-    result.allreduce_wait_s = comm.rank() == 0 ? 0.1 : 0.3;
+    result.allreduce_wait_s = comm.rank() == 0 ? 0.25 : 0.75;
     log.add(result);
     TrainState state;
     state.step = 1;
@@ -102,7 +102,42 @@ TEST_CASE(
   const auto lines = train_lines(folder);
   REQUIRE(lines.size() == 1);
   CHECK(lines[0]["loss"] == 3.0);
-  CHECK(lines[0]["allreduce_wait_s"] == 0.3);
+  CHECK(lines[0]["allreduce_wait_s"] == 0.5);
+}
+
+TEST_CASE("a line at a stop leaves its steps to the next start's first line") {
+  const ScratchFolder folder;
+  Source source;
+  UnloggedSteps unlogged;
+  {
+    MetricsLog metrics(folder.path(), {});
+    TrainLog log(*source.solo, &metrics, 2);
+    log.begin(0, 10, 10);
+    TrainState state;
+    log.write_at_stop(source.loader, state, 0, std::nullopt);  // no step yet
+    log.add(step_with(6, 0.5, 3));
+    state.step = 1;
+    log.write_at_stop(source.loader, state, 1e-3, std::nullopt);
+    unlogged = log.unlogged();
+  }
+  {
+    const auto lines = train_lines(folder);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0]["steps"] == 1);
+    CHECK(lines[0]["loss"] == 2.0);
+    CHECK(lines[0]["images_per_s"] > 0);
+  }
+  CHECK((unlogged.steps == 1 && unlogged.labeled == 3));
+  {
+    MetricsLog metrics(folder.path(), {.step = 1, .has_unlogged = true});
+    TrainLog log(*source.solo, &metrics, 2);
+    log.begin(1, 10, 10, unlogged);
+    TrainState state;
+    state.step = 1;
+    // Stopped again before its first step.
+    log.write_at_stop(source.loader, state, 0, std::nullopt);
+  }
+  CHECK(train_lines(folder).empty());
 }
 
 TEST_CASE("a resume's first line holds the steps before it too") {

@@ -31,6 +31,7 @@ class MetricsLog {
   struct Start {
     int64_t step = 0;
     bool evaluation_due = false;  // of that step
+    bool has_unlogged = false;    // steps that the next train line holds
   };
   // Appends to `folder`/metrics.jsonl, after the lines past `start` (of a run
   // that went on after its last checkpoint), final scores of that step, and

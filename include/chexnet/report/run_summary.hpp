@@ -14,7 +14,7 @@
 
 namespace chexnet {
 
-// Of all train lines.
+// Of all train lines; waits are means of the ranks.
 struct RunWaits {
   double seconds = 0, data_s = 0, allreduce_s = 0;
   int64_t stalls = 0, steps = 0;
@@ -33,8 +33,8 @@ struct RunSummary {
   bool has_results = false;   // results.json, which a run writes at its end
   int64_t batch = 0;          // of all ranks; 0: not settled yet
   int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
-  double images_per_s = 0;        // over the last train line
-  double data_wait_fraction = 0;  // of it
+  double images_per_s = 0;  // over the last train line; 0: none yet
+  std::optional<double> data_wait_fraction;  // of it, mean of the ranks
   RunWaits waits;
   std::optional<double> loss;
   int64_t best_step = -1;  // of the checkpoint it chose
@@ -46,7 +46,7 @@ struct RunSummary {
   std::map<std::string, MeanFigure> final_auroc;
   std::optional<int> slowest_rank;
   // Its own time per step against the median of the ranks.
-  double slowest_ratio = 1;
+  std::optional<double> slowest_ratio;
   std::string host, job, checkpoint;
   std::optional<double> checkpoint_s, written_s;  // Unix time; none: not there
   std::optional<double> seconds_to_go, job_seconds_left;

@@ -173,10 +173,11 @@ std::string utilization_summary(const Usage& whole, double data_wait_fraction,
   if (data_wait_fraction > 0.05 &&
       data_wait_fraction >= allreduce_wait_fraction)
     text += "; " + fixed(100 * data_wait_fraction, 0) +
-            " % of the time went into waiting for data: see `status`";
+            " % of the time of steps went into waiting for data: see `status`";
   else if (allreduce_wait_fraction > 0.05)
     text += "; " + fixed(100 * allreduce_wait_fraction, 0) +
-            " % of the time went into waiting for gradients: see `doctor` and "
+            " % of the time of steps went into waiting for gradients: see "
+            "`doctor` and "
             "the straggler table";
   else
     text +=

@@ -9,6 +9,7 @@
 #include "chexnet/train/run/run_watch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <map>
@@ -69,10 +70,8 @@ RunWatch::RunWatch(Communicator& comm, const Profiler& profiler,
       threads_(machine.threads),
       monitor_(machine.gpu_uuid),
       watch_({}),
-      start_(mark()),
-      last_(start_),
-      window_start_(start_),
-      first_s_(now_s()) {
+      last_(mark()),
+      window_start_(last_) {
   assert(placements_.size() == static_cast<size_t>(comm.size()));
   assert((metrics != nullptr) == (comm.rank() == 0));
 }
@@ -81,16 +80,23 @@ RunWatch::Mark RunWatch::mark() const { return {profiler_.seconds(), cpu_s()}; }
 
 void RunWatch::skip() { last_ = mark(); }
 
+void RunWatch::count_until(const Mark& now) {
+  for (size_t o = 0; o < of_steps_.size(); ++o)
+    of_steps_[o] += now.seconds[o] - last_.seconds[o];
+  last_ = now;
+}
+
 void RunWatch::step_done(int64_t step) {
   const Mark now = mark();
   own_s_.push_back(own_of(now.seconds) - own_of(last_.seconds));
   data_s_.push_back(of(now.seconds, Phase::kDataWait) -
                     of(last_.seconds, Phase::kDataWait));
-  last_ = now;
+  count_until(now);
   ++steps_;
   if (own_s_.size() < kWindow) return;
   exchange(step);
-  last_ = window_start_ = mark();
+  count_until(mark());
+  window_start_ = last_;
   own_s_.clear();
   data_s_.clear();
 }
@@ -180,38 +186,37 @@ void RunWatch::exchange(int64_t step) {
   metrics_->write("system", step, figures.fields());
 }
 
-double RunWatch::fraction_of(Phase phase) const {
-  return (of(profiler_.seconds(), phase) - of(start_.seconds, phase)) /
-         std::max(1e-9, now_s() - first_s_);
-}
-
 std::string RunWatch::summary(int64_t step) {
-  const Profiler::Seconds now = profiler_.seconds();
-  std::vector<double> mine;
   const double steps = std::max<double>(1, static_cast<double>(steps_));
-  const auto ms_of = [&](Phase o) {
-    return 1e3 * (of(now, o) - of(start_.seconds, o)) / steps;
-  };
-  mine = {1e3 * (own_of(now) - own_of(start_.seconds)) / steps,
-          ms_of(Phase::kDataWait), ms_of(Phase::kAllReduceWait),
-          ms_of(Phase::kControl)};
+  const auto ms_of = [&](Phase o) { return 1e3 * of(of_steps_, o) / steps; };
+  std::vector<double> mine = {
+      1e3 * own_of(of_steps_) / steps, ms_of(Phase::kDataWait),
+      ms_of(Phase::kAllReduceWait), ms_of(Phase::kControl)};
   const auto all = comm_.all_gather(std::as_bytes(std::span(mine)));
   if (comm_.rank() != 0) return "";
   std::vector<std::vector<std::string>> lines = {
       {"rank", "host", "own ms per step", "of that data wait",
        "all-reduce wait", "other waits"}};
   std::map<std::string, double> own;
+  std::array<double, 4> mean{};
   for (size_t r = 0; r < all.size(); ++r) {
     std::memcpy(mine.data(), all[r].data(), all[r].size());
     lines.push_back({std::to_string(r), placements_[r].host, fixed(mine[0], 1),
                      fixed(mine[1], 1), fixed(mine[2], 1), fixed(mine[3], 1)});
     own[std::to_string(r)] = mine[0];
+    for (size_t i = 0; i < mean.size(); ++i)
+      mean[i] += mine[i] / static_cast<double>(all.size());
   }
+  const double whole = std::max(1e-9, mean[0] + mean[2] + mean[3]);
+  const auto cell = [&](double ms) {
+    return fixed(ms, 1) + " (" + fixed(100 * ms / whole, 1) + " %)";
+  };
+  lines.push_back(
+      {"mean", "", cell(mean[0]), cell(mean[1]), cell(mean[2]), cell(mean[3])});
   metrics_->write("ranks", step, {{"own_ms_per_step", own}});
   std::string text = comm_.size() > 1 ? columns(lines) : "";
   const std::string rule =
-      utilization_summary(monitor_.whole(), fraction_of(Phase::kDataWait),
-                          fraction_of(Phase::kAllReduceWait));
+      utilization_summary(monitor_.whole(), mean[1] / whole, mean[2] / whole);
   if (!rule.empty()) text += rule + "\n";
   return text;
 }

@@ -129,7 +129,8 @@ TEST_CASE("what a run is told of its GPU") {
            std::string::npos;
   };
   CHECK(says(0, 0, "does not hold"));
-  CHECK(says(0.3, 0.1, "30 % of the time went into waiting for data"));
-  CHECK(says(0.1, 0.3, "30 % of the time went into waiting for gradients"));
+  CHECK(says(0.3, 0.1, "30 % of the time of steps went into waiting for data"));
+  CHECK(says(0.1, 0.3,
+             "30 % of the time of steps went into waiting for gradients"));
   CHECK(says(0.01, 0.01, "too small for this GPU"));
 }

@@ -137,3 +137,16 @@ TEST_CASE("the table of ranks is drawn on rank 0 with every rank's host") {
   REQUIRE(ranks.size() == 1);
   CHECK(ranks[0]["own_ms_per_step"].size() == 2);
 }
+
+TEST_CASE("the mean under the table of ranks is of steps alone") {
+  const ScratchFolder folder;
+  const auto summaries = watch_two_ranks(
+      folder, 1, [](int rank, Profiler& profiler, RunWatch& watch) {
+        work(profiler, Phase::kAllReduceWait, 900);  // of an evaluation
+        watch.skip();
+        work(profiler, Phase::kForward, rank == 0 ? 100 : 300);
+        work(profiler, Phase::kAllReduceWait, rank == 0 ? 200 : 0);
+      });
+  CHECK(summaries[0].find("200000.0 (66.7 %)") != std::string::npos);
+  CHECK(summaries[0].find("100000.0 (33.3 %)") != std::string::npos);
+}

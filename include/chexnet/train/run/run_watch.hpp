@@ -32,8 +32,8 @@ class RunWatch {
   // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();
 
-  // Collective: the table of ranks, and the rule for GPU utilization; on rank
-  // 0, else empty.
+  // Collective: the table of ranks with its mean, and the rule for GPU
+  // utilization; on rank 0, else empty.
   std::string summary(int64_t step);
 
  private:
@@ -43,10 +43,10 @@ class RunWatch {
   };
   struct Figures;  // of all ranks, for the metrics
   Mark mark() const;
+  void count_until(const Mark& now);  // as of steps, since last_
   void exchange(int64_t step);
   double cpu_fraction() const;  // of this window
   void warn_of(const StragglerWatch::Alarm& alarm, int64_t step);
-  double fraction_of(Phase phase) const;  // of the time since the start
   Communicator& comm_;
   const Profiler& profiler_;
   MetricsLog* metrics_;
@@ -54,9 +54,10 @@ class RunWatch {
   int threads_;
   UsageMonitor monitor_;
   StragglerWatch watch_;
-  Mark start_, last_, window_start_;
+  Mark last_, window_start_;
+  Profiler::Seconds of_steps_{};        // without what lies between two steps
   std::vector<double> own_s_, data_s_;  // of this window's steps
-  double first_s_, written_s_ = 0;
+  double written_s_ = 0;
   int64_t steps_ = 0;
 };
 

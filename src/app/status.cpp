@@ -58,7 +58,9 @@ std::optional<LimitOutput> limit_of_run(const RunSummary& run) {
   const WaitShares shares{.data = waits.data_s / waits.seconds,
                           .allreduce = waits.allreduce_s / waits.seconds,
                           .stalls = waits.stalls,
-                          .steps = waits.steps};
+                          .steps = waits.steps,
+                          .slowest_rank = run.slowest_rank.value_or(0),
+                          .slowest_ratio = run.slowest_ratio.value_or(1)};
   return LimitOutput{
       .report = limit_of(shares),
       .evidence = {{"time of steps", readable_s(waits.seconds)},

@@ -55,7 +55,7 @@ class StageBench {
   StageMeasurement measure() {
     StageMeasurement out;
     out.rates.shared_cores = run_.device.cuda == nullptr;
-    out.workers = measure_computing(out.rates);
+    out.workers = out.rates.workers = measure_computing(out.rates);
     show("loading alone");
     out.rates.load = load_rate(out.workers);
     out.rates.load_one = out.workers == 1 ? out.rates.load : load_rate(1);

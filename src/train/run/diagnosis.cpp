@@ -18,42 +18,71 @@ std::string rate(double images_per_s) {
   return fixed(images_per_s, 0) + " images/s";
 }
 
-const std::vector<std::string>& disk_advice() {
-  static const std::vector<std::string> text = {
-      "data.stage: auto, or a local disk by name (packs, shards and archives "
-      "are copied once)",
-      "chexnet-train pack: one large file instead of many small ones",
-      "data.readers: 16 or more, so that many reads are in flight"};
-  return text;
+// "2.4 x"
+std::string times(double factor) { return fixed(factor, 1) + " x"; }
+
+// The parts of a run, each of which is measured without the one before it. None
+// can be slower than what holds it, but for the noise of a measurement.
+std::string contradiction(const StageRates& r) {
+  constexpr double kNoise = 1.3;
+  struct Pair {
+    const char* whole_name;
+    double whole;
+    const char* part_name;
+    double part;
+  };
+  const double with_others = r.no_copy > 0 ? r.no_copy : r.same_batch;
+  for (const Pair& p :
+       {Pair{"the run", r.whole, "the same batch again", r.same_batch},
+        Pair{"the run", r.whole, "loading alone", r.load},
+        Pair{"loading", r.load, "reading alone", r.read},
+        Pair{"the same batch", r.same_batch, "it without the copy", r.no_copy},
+        Pair{"computing", with_others, "it without gradients of others",
+             r.alone}})
+    if (p.part > 0 && p.whole > kNoise * p.part)
+      return std::string(p.whole_name) + " reaches " + rate(p.whole) +
+             ", and " + p.part_name + ", a part of it, only " + rate(p.part);
+  return "";
 }
 
-std::vector<std::string> decode_advice(int workers) {
+std::vector<std::string> disk_advice(const StageRates& r) {
+  return {"reading must become " + times((1 + kShare) * r.same_batch / r.read) +
+              " as fast: data.stage: auto, or a local disk by name (packs, "
+              "shards and archives are copied once)",
+          "chexnet-train pack: one large file instead of many small ones",
+          "data.readers: 16 or more, so that many reads are in flight"};
+}
+
+std::vector<std::string> decode_advice(const StageRates& r, int workers) {
   std::vector<std::string> text;
-  if (workers > 0)
-    text.push_back("data.workers: " + std::to_string(workers) + " (or auto)");
-  text.emplace_back(
-      "chexnet-train pack --format pixels: images decoded and resized once, "
-      "then read at memory "
-      "speed");
-  text.emplace_back(
-      "more cores per rank (OMP_NUM_THREADS, -c of Slurm, ncpus of PBS)");
+  if (workers > r.workers)
+    text.push_back("data.workers: " + std::to_string(workers) +
+                   ", each with a core: one loads " + rate(r.load_one) +
+                   ", and " + std::to_string(r.workers) + " did so here");
+  text.push_back(
+      "chexnet-train pack --format pixels: images decoded and resized once; "
+      "reading alone gives " +
+      rate(r.read));
   return text;
 }
 
-const std::vector<std::string>& communication_advice() {
-  static const std::vector<std::string> text = {
-      "launch.gradient_compression: bf16, which halves what travels",
-      "launch.bucket_mb: 2 to 8, so that more of it hides behind backward",
-      "a larger train.batch, so that there is less of it per image"};
-  return text;
+std::vector<std::string> communication_advice(const std::string& gain) {
+  return {gain +
+              ": launch.gradient_compression: bf16 halves what travels, and "
+              "launch.bucket_mb: 2 to 8 hides more of it behind backward",
+          "a larger train.batch, so that there is less of it per image"};
 }
 
-const std::vector<std::string>& compute_advice() {
-  static const std::vector<std::string> text = {
-      "nothing to gain from the loader",
-      "train.precision: bf16 or fp16 on a GPU; a larger train.batch while "
-      "memory lasts",
-      "more ranks"};
+std::vector<std::string> compute_advice(const StageRates& r) {
+  std::vector<std::string> text;
+  if (r.load > 0)
+    text.push_back("nothing to gain from the loader, which gives " +
+                   times(r.load / r.same_batch) + " what a rank takes");
+  if (r.no_copy > 0)
+    text.emplace_back(
+        "train.precision: bf16 or fp16; a larger train.batch while memory "
+        "lasts");
+  text.emplace_back("more ranks");
   return text;
 }
 
@@ -61,6 +90,10 @@ const std::vector<std::string>& compute_advice() {
 
 const char* limit_name(Limit limit) {
   switch (limit) {
+    case Limit::kUnknown:
+      return "unknown";
+    case Limit::kData:
+      return "data";
     case Limit::kDisk:
       return "disk";
     case Limit::kDecode:
@@ -81,6 +114,11 @@ LimitReport limit_of(const StageRates& r) {
       r.load_one > 0
           ? static_cast<int>(std::ceil(1.1 * r.same_batch / r.load_one))
           : 0;
+  if (const std::string why = contradiction(r); !why.empty())
+    return {Limit::kUnknown,
+            why + ": these figures contradict each other",
+            {"measure again while nothing else runs on this machine, with "
+             "--steps 20"}};
   if (r.load > 0 && r.load < (1 + kShare) * r.same_batch) {
     if (r.read < kReadGain * r.load)
       return {Limit::kDisk,
@@ -89,11 +127,11 @@ LimitReport limit_of(const StageRates& r) {
                   "the network could "
                   "take " +
                   rate(r.same_batch),
-              disk_advice(), workers};
+              disk_advice(r), workers};
     return {Limit::kDecode,
             "loading reaches " + rate(r.load) + ", without preprocessing " +
                 rate(r.read) + "; the network could take " + rate(r.same_batch),
-            decode_advice(workers), workers};
+            decode_advice(r, workers), workers};
   }
   if (r.no_copy > 0 && r.same_batch < (1 - kShare) * r.no_copy)
     return {Limit::kCopy,
@@ -109,12 +147,14 @@ LimitReport limit_of(const StageRates& r) {
             "computing gives " + rate(with_others) +
                 " with gradients from the other ranks and " + rate(r.alone) +
                 " without",
-            communication_advice(), workers};
+            communication_advice("without them a rank is " +
+                                 times(r.alone / with_others) + " as fast"),
+            workers};
   std::string reason = "the same batch again gives " + rate(compute) +
                        ", the whole run " + rate(r.whole) +
                        ", and loading alone " + rate(r.load);
   if (r.shared_cores) reason += "; loader and network share the cores";
-  return {Limit::kCompute, reason, compute_advice(), workers};
+  return {Limit::kCompute, reason, compute_advice(r), workers};
 }
 
 LimitReport limit_of(const WaitShares& s) {
@@ -122,16 +162,32 @@ LimitReport limit_of(const WaitShares& s) {
       "waiting for data took " + fixed(100 * s.data, 1) + " % of the time (" +
       counted(s.stalls, "stall") + " in " + counted(s.steps, "step") +
       "), for gradients " + fixed(100 * s.allreduce, 1) + " %";
-  if (s.data > kShare && s.data >= s.allreduce) {
-    std::vector<std::string> advice = {
-        "chexnet-train bench run CONFIG tells disk from decode by measuring "
-        "both"};
-    for (const auto& text : decode_advice(0)) advice.push_back(text);
-    return {Limit::kDecode, shares, advice, 0};
-  }
+  const auto percent = [](double share) {
+    return fixed(100 * share, 0) + " %";
+  };
+  // Waiting times cannot tell disk from decoding.
+  if (s.data > kShare && s.data >= s.allreduce)
+    return {Limit::kData,
+            shares,
+            {"up to " + percent(s.data) +
+             " of the time is to gain: chexnet-train bench run CONFIG measures "
+             "reading and decoding, and says which of them it is"}};
+  if (s.allreduce > kShare && s.slowest_ratio > 1 + kShare)
+    return {Limit::kCommunication,
+            shares,
+            {"rank " + std::to_string(s.slowest_rank) + " takes " +
+             fixed(s.slowest_ratio, 2) +
+             " x the own time of the median rank, and the others wait for it: "
+             "chexnet-train doctor on its host; lines of stragglers name a "
+             "cause"}};
   if (s.allreduce > kShare)
-    return {Limit::kCommunication, shares, communication_advice(), 0};
-  return {Limit::kCompute, shares, compute_advice(), 0};
+    return {Limit::kCommunication, shares,
+            communication_advice("up to " + percent(s.allreduce) +
+                                 " of the time is to gain")};
+  return {Limit::kCompute,
+          shares,
+          {"at most " + percent(s.data + s.allreduce) +
+           " of the time is to gain from the loader and from communication"}};
 }
 
 }  // namespace chexnet

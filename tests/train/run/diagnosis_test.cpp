@@ -77,8 +77,60 @@ TEST_CASE("a limit by other ranks names no network: they may share a host") {
 }
 
 TEST_CASE("a finished run is diagnosed by what it waited for") {
-  CHECK(limit_of(WaitShares{0.4, 0.05, 90, 100}).limit == Limit::kDecode);
+  CHECK(limit_of(WaitShares{0.4, 0.05, 90, 100}).limit == Limit::kData);
   CHECK(limit_of(WaitShares{0.05, 0.3, 1, 100}).limit == Limit::kCommunication);
   CHECK(limit_of(WaitShares{0.2, 0.3, 1, 100}).limit == Limit::kCommunication);
   CHECK(limit_of(WaitShares{0.01, 0.02, 0, 100}).limit == Limit::kCompute);
+}
+
+TEST_CASE("figures that contradict each other lead to no conclusion") {
+  const StageRates sound = {.whole = 95,
+                            .read = 5000,
+                            .load = 100,
+                            .load_one = 50,
+                            .same_batch = 400,
+                            .workers = 2};
+  CHECK(limit_of(sound).limit == Limit::kDecode);
+  const auto unknown = [&](auto&& change) {
+    StageRates rates = sound;
+    change(rates);
+    const LimitReport report = limit_of(rates);
+    CHECK(limit_name(report.limit) == std::string("unknown"));
+    CHECK(report.workers == 0);
+    return report.reason;
+  };
+  CHECK(unknown([](StageRates& r) { r.whole = 200; }) ==
+        "the run reaches 200 images/s, and loading alone, a part of it, only "
+        "100 images/s: these figures contradict each other");
+  unknown([](StageRates& r) { r.read = 60; });
+  unknown([](StageRates& r) { r.load = r.whole = 1000; });
+  unknown([](StageRates& r) { r.no_copy = 200; });
+  unknown([](StageRates& r) { r.alone = 200; });
+}
+
+TEST_CASE("advice follows from the figures") {
+  const StageRates rates = {.whole = 95,
+                            .read = 5000,
+                            .load = 100,
+                            .load_one = 50,
+                            .same_batch = 400,
+                            .workers = 2};
+  const auto first = [](const LimitReport& report) {
+    return report.advice.front();
+  };
+  CHECK(
+      first(limit_of(rates)).starts_with("data.workers: 9, each with a core"));
+  StageRates many = rates;
+  many.workers = 16;
+  CHECK(
+      first(limit_of(many)).starts_with("chexnet-train pack --format pixels"));
+  CHECK(first(limit_of(many)).ends_with("reading alone gives 5000 images/s"));
+  const WaitShares even = {0.05, 0.3, 1, 100};
+  WaitShares slow = even;
+  slow.slowest_rank = 3;
+  slow.slowest_ratio = 1.5;
+  CHECK(first(limit_of(even)).starts_with("up to 30 % of the time is to gain"));
+  CHECK(first(limit_of(slow)).starts_with("rank 3 takes 1.50 x"));
+  CHECK(first(limit_of(WaitShares{0.01, 0.02, 0, 100}))
+            .starts_with("at most 3 % of the time is to gain"));
 }

@@ -8,7 +8,16 @@
 
 namespace chexnet {
 
-enum class Limit { kDisk, kDecode, kCopy, kCompute, kCommunication };
+// kUnknown: the figures contradict each other. kData: disk or decode.
+enum class Limit {
+  kUnknown,
+  kData,
+  kDisk,
+  kDecode,
+  kCopy,
+  kCompute,
+  kCommunication
+};
 const char* limit_name(Limit limit);  // "disk", "decode", …
 
 // images/s per rank; 0 = not measured.
@@ -23,6 +32,7 @@ struct StageRates {
   // The same without gradients from other ranks; 0 for one rank.
   double alone = 0;
   bool shared_cores = false;  // loader and network compute on the same cores
+  int workers = 0;            // that the loader came to use
 };
 
 struct LimitReport {
@@ -31,7 +41,9 @@ struct LimitReport {
   std::vector<std::string> advice;  // what to change, most promising first
   int workers = 0;  // loader threads that would keep up; 0 = not known
 };
-// The limit is the first of these that holds: loading slower than 1.1 x
+// Unknown where a part is clearly slower than what holds it, as on a machine
+// that others use. Else the limit is the first of these that holds: loading
+// slower than 1.1 x
 // computing -> disk (leaving out the preprocessing gains under 30 %) or decode;
 // the copy takes over 10 % of the step; gradients take over 10 %; else compute.
 LimitReport limit_of(const StageRates& rates);
@@ -40,6 +52,9 @@ LimitReport limit_of(const StageRates& rates);
 struct WaitShares {
   double data = 0, allreduce = 0;
   long stalls = 0, steps = 0;
+  // Own time of the slowest rank against the median; 1: not known.
+  int slowest_rank = 0;
+  double slowest_ratio = 1;
 };
 LimitReport limit_of(const WaitShares& shares);
 

@@ -274,6 +274,7 @@ int audit_data(const InspectOptions& options,
                   nullptr, [](Config& c) {
                     c.data.allow_patient_leak = true;  // counted, not refused
                   });
+  check_names_data(config.data);
   reading.reset();
   const int threads = options.threads > 0
                           ? options.threads

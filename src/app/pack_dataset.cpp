@@ -121,6 +121,7 @@ int run(const PackDatasetOptions& options, const std::string& place,
                     c.launch.ranks = options.ranks;
                     c.launch.device = DeviceKind::kCpu;
                   });
+  check_names_data(config.data);
   if (!is_s3(place)) refuse_inside_images(options.out, config.data);
   const RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;

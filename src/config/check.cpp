@@ -8,15 +8,23 @@
 
 namespace chexnet {
 
-void check_for_training(const Config& config) {
-  const auto require = [](bool present, const std::string& key,
-                          const std::string& hint) {
-    if (!present) config_error(key, "this key is required and missing", hint);
-  };
-  require(!config.data.manifest.path.empty(), "data.manifest.path",
+namespace {
+
+void require(bool present, const std::string& key, const std::string& hint) {
+  if (!present) config_error(key, "this key is required and missing", hint);
+}
+
+}  // namespace
+
+void check_names_data(const DataConfig& config) {
+  require(!config.manifest.path.empty(), "data.manifest.path",
           "name the table of images and labels, e.g. Data_Entry_2017.csv");
-  require(!config.data.images.empty(), "data.images",
+  require(!config.images.empty(), "data.images",
           "name the folder(s) with the images");
+}
+
+void check_for_training(const Config& config) {
+  check_names_data(config.data);
   require(!config.model.weights.empty(), "model.weights",
           "a .safetensors file, or 'none' for a random start");
   const std::set<SplitName> splits(config.eval.splits.begin(),

@@ -80,7 +80,15 @@ Json read_results(const std::filesystem::path& folder) {
         path.string(), fault.line, fault.what);
   }
   const Json format = json.is_object() ? json.value("format", Json()) : Json();
-  if (format == kFormat) return json;
+  if (format == kFormat) {
+    for (const char* key : {"run", "data", "model", "evaluations"})
+      if (!json.contains(key))
+        throw CheckpointError(
+            "[report] {}:1: has no '{}', which each record of a run has. Hint: "
+            "copy it again from where the run was made",
+            path.string(), key);
+    return json;
+  }
   if (format.is_number())
     throw CheckpointError(
         "[report] {}:1: has the format {}, and this version reads {}. Hint: "

@@ -13,6 +13,8 @@ refused 2 "twice.yaml:1: key 'train.lr' appears twice" train "$scratch/twice.yam
 refused 2 "unknown.yaml:1: unknown key 'train.lrr'. Hint: nearest are 'train.lr'" train "$scratch/unknown.yaml"
 refused 2 "type.yaml:1: 'train.batch' wants integer or auto, not 'many'" train "$scratch/type.yaml"
 refused 2 "cannot be read: No such file" train "$scratch/absent.yaml"
+refused 2 "data.manifest.path: this key is required and missing" inspect "$scratch/empty.yaml"
+refused 2 "data.images: this key is required and missing" pack "$scratch/empty.yaml" --set data.manifest.path=t.csv --out "$scratch/nothing.pack"
 refused 2 "cannot be read: No such file" bench scaling "$scratch/absent.yaml"
 for measured in '10, "ranks": "one"' '"10"' '1e400' '10, "batch": "4"' '10, "model": 7'; do
   echo "{\"model\": \"densenet121\", \"batch\": 4, \"images_per_s\": $measured}" >"$scratch/bench.json"

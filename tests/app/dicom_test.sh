@@ -163,6 +163,9 @@ check "a file that takes long costs its time and no more" test "$rc $(grep -c 't
 "$converter" nope --out mistyped >/dev/null 2>err; rc=$?
 check "a path that is not there is told so" test "$rc $(grep -c 'nope: no such file' err)" = "3 1"
 check "and there is neither set nor map" test ! -e mistyped -a ! -e mistyped.map.csv
+: >nothing.dcm
+"$converter" nothing.dcm --out mistyped >/dev/null 2>err; rc=$?
+check "exit 3 says why" test "$rc $(grep -c '^error: \[dicom\] mistyped: not written, as no file was converted; the first skipped: nothing.dcm is no DICOM file. Hint: ' err)" = "3 1"
 "$converter" in/a_full_range.dcm --out mistyped >/dev/null 2>&1
 check "the corrected command goes through" test "$? $(ls mistyped/images | wc -l)" = "0 1"
 "$converter" --out= in/a_full_range.dcm >/dev/null 2>err; rc=$?

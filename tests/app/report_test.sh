@@ -64,7 +64,7 @@ refused 4 "[run] $scratch/empty: neither a run nor a folder of runs" report --co
 refused 4 "holds no run (no config.yaml)" report "$scratch/empty"
 cp "$scratch/one/config.yaml" "$scratch/empty"
 refused 4 "no results.json" report "$scratch/empty"
-echo '{"format": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/empty/results.json"
+echo '{"format": 1, "run": {}, "data": [], "model": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/empty/results.json"
 check "a record of strange types makes a page" "$forked" report "$scratch/empty" --out "$scratch/strange.html"
 check "which is whole" page "$scratch/strange.html"
 

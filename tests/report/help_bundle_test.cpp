@@ -170,7 +170,9 @@ TEST_CASE("a help bundle holds no file that a link of the run leads to") {
 TEST_CASE("a help bundle draws no page from what a link leads to") {
   const ScratchFolder folder;
   write_run(folder);
-  folder.write("ward7/results.json", R"({"format":1,"evaluations":{}})");
+  folder.write(
+      "ward7/results.json",
+      R"({"format":1,"run":"","data":{},"model":{},"evaluations":{}})");
   const WorkingFolder here(folder.path());
   CHECK(listing(collect_for_help("ward7", "", {})).find("report.html") !=
         std::string::npos);

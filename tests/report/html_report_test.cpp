@@ -223,7 +223,12 @@ TEST_CASE("a run without results is told how to get them") {
   CHECK(has(refusal("{\n\"a\": 1,\n\"b\": -1e400\n}"),
             "results.json:3: is no JSON: -1e400 is too large a number"));
   CHECK(has(refusal("[1]"), "is no record of a run"));
-  folder.write("results.json", "{\"format\": 1, \"run\": \" \"}");
+  CHECK(has(refusal("{\"format\": 1}"), "results.json:1: has no 'run'"));
+  CHECK(has(refusal("{\"format\": 1, \"run\": 3, \"data\": 3, \"model\": 3}"),
+            "results.json:1: has no 'evaluations'"));
+  folder.write("results.json",
+               "{\"format\": 1, \"run\": \" \", \"data\": 3, \"model\": [], "
+               "\"evaluations\": null}");
   CHECK(has(report_html(folder.path(), {}), "<h1>a run without a name</h1>"));
 }
 

@@ -28,6 +28,8 @@ Config load_config_text(const std::string& origin, const std::string& text,
                         Strings* variables = nullptr,
                         const ConfigOverride& last = nullptr);
 
+// Throws when no table or no images are named.
+void check_names_data(const DataConfig& config);
 // Throws when a required key is empty or two keys contradict each other.
 void check_for_training(const Config& config);
 

@@ -204,6 +204,7 @@ class Conversion {
     if (file.skip == Skip::kNone) return keep(path, file);
     const SkipWords words = skip_words(file.skip);
     ++skipped_[words.name];
+    if (first_skipped_.empty()) first_skipped_ = path + " " + words.text;
     const bool may_be_taken =
         file.skip == Skip::kNotXray || file.skip == Skip::kOtherBodyPart;
     const std::string& note = file.picture.note;
@@ -275,6 +276,14 @@ class Conversion {
     std::cout << json_text(summary) << std::endl;
   }
 
+  void say_why_empty() const {
+    log_error(
+        "[dicom] " + options_.out + ": not written, as no file was converted" +
+        (first_skipped_.empty() ? ""
+                                : "; the first skipped: " + first_skipped_) +
+        ". Hint: docs/dicom.md says what is converted");
+  }
+
   size_t images() const { return rows_.size(); }
 
  private:
@@ -315,6 +324,7 @@ class Conversion {
   PatientNames names_;
   std::map<std::string, int> of_patient_;  // images so far
   std::map<std::string, size_t> skipped_;
+  std::string first_skipped_;  // and why
   std::vector<Row> rows_;
   std::vector<Damaged> damaged_;
   std::string outcomes_;  // lines of the file
@@ -358,6 +368,7 @@ int convert(const ConversionOptions& options) {
   if (!is_empty && options.hides_ids()) conversion.write_map(paths.map);
   if (!is_empty) conversion.write_set();
   conversion.report(paths.map, filtered);
+  if (is_empty && options.outcomes_file.empty()) conversion.say_why_empty();
   return is_empty ? static_cast<int>(ExitCode::kData) : 0;
 }
 

@@ -98,6 +98,11 @@ std::string value_without_folders(const std::string& key, std::string value) {
   return value;
 }
 
+// All, as the reader finds them nowhere else.
+std::string keys_text(const Setting& setting) {
+  return listed(setting.keys, setting.keys.size());
+}
+
 std::vector<std::string> run_names(const Setting& setting) {
   std::vector<std::string> names;
   for (const auto* run : setting.runs) names.push_back(run->name);
@@ -122,7 +127,7 @@ std::vector<Setting> settings_of(const std::vector<Compared>& runs,
       setting.keys.push_back(key + "=" +
                              value_without_folders(key, text.substr(end + 1)));
     }
-    setting.name = setting.keys.empty() ? "all" : listed(setting.keys);
+    setting.name = setting.keys.empty() ? "all" : keys_text(setting);
     ++named[setting.name];
     for (const auto* run : group.runs)
       setting.runs.push_back(&runs[run - summaries.data()]);
@@ -133,7 +138,7 @@ std::vector<Setting> settings_of(const std::vector<Compared>& runs,
     std::string& name = settings[i].name;
     if (name.size() <= kShort && named[name] == 1) continue;
     name = "setting " + std::to_string(i + 1);
-    sentences.push_back(name + " is " + listed(settings[i].keys) + " (" +
+    sentences.push_back(name + " is " + keys_text(settings[i]) + " (" +
                         listed(run_names(settings[i])) + ")");
   }
   return settings;
@@ -144,7 +149,7 @@ std::string settings_table(const std::vector<Setting>& settings) {
                   {"setting", "runs", "#validation AUROC, mean ± sd",
                    "#test AUROC, mean ± sd"});
   for (const auto& setting : settings) {
-    const std::string keys = listed(setting.keys);
+    const std::string keys = keys_text(setting);
     const bool is_named = keys.empty() || keys == setting.name;
     table.add({setting.name + (is_named ? "" : ": " + keys),
                listed(run_names(setting)), spread_text(setting.val),

@@ -13,6 +13,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/waiting_run.hpp"
@@ -82,6 +83,7 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
   if (is_there(folder / "config.yaml") || is_waiting_run(folder))
     return {folder};
   std::vector<fs::path> runs;
+  std::vector<std::string> folders;  // of runs
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     std::error_code hidden;
@@ -92,9 +94,7 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
                   ": has no config.yaml; this run is left out. Hint: copy it "
                   "again from where the run was made");
     else if (has_runs_below(entry.path()))
-      log_warning("[run] " + entry.path().string() +
-                  ": holds runs, which are left out. Hint: name this folder, "
-                  "too");
+      folders.push_back(entry.path().string());
     if (hidden)
       log_warning("[run] " + entry.path().string() + ": " + hidden.message());
   }
@@ -105,6 +105,15 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
         "[run] {}: a run is starting here, and still looks for its data. "
         "Hint: ask again in a while",
         folder.string());
+  std::ranges::sort(folders);
+  if (runs.empty() && !folders.empty())
+    throw CheckpointError(
+        "[run] {}: holds no run, but folders of runs. Hint: name those: {}",
+        folder.string(), listed(folders));
+  for (const auto& left_out : folders)
+    log_warning("[run] " + left_out +
+                ": holds runs, which are left out. Hint: name this folder, "
+                "too");
   if (runs.empty())
     throw CheckpointError(
         "[run] {}: neither a run nor a folder of runs. Hint: runs are in "

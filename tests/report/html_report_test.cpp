@@ -474,6 +474,27 @@ TEST_CASE("a setting with a short name is told which it is") {
   CHECK(has(html, sentences[1]));
 }
 
+TEST_CASE("a setting that differs in many keys is told all of them") {
+  Sweep sweep;
+  for (const int i : {1, 2}) {
+    sweep.add("0.00" + std::to_string(i), 1, 1.0);
+    const std::string n = std::to_string(i);
+    const std::string config = sweep.runs.back().filename() / "config.yaml";
+    sweep.folder.write(
+        config, "data: {resize: 24" + n + ", crop: 22" + n +
+                    ", rotate_deg: " + n + ", contrast: 0." + n +
+                    ", val_fraction: 0." + n + "}\ntrain: {lr: 0." + n +
+                    ", batch: " + n + ", epochs: " + n + ", accumulate: " + n +
+                    ", weight_decay: 0." + n + ", clip_norm: " + n +
+                    ", mixup: 0." + n + ", label_smoothing: 0." + n +
+                    ", momentum: 0." + n + ", decay_factor: 0." + n +
+                    ", eps: 0." + n + ", ema: 0." + n + "}\nrun: {seed: 1}\n");
+  }
+  const auto [html, sentences] = comparison_page(sweep.runs);
+  CHECK(has(sentences[0], "train.weight_decay=0.1"));
+  CHECK(has(html, "train.weight_decay=0.2"));
+}
+
 TEST_CASE("seeds of one setting are not compared") {
   Sweep sweep;
   sweep.add("0.001", 3, 1.0);

@@ -573,6 +573,17 @@ TEST_CASE("runs are found directly below a folder, in order of name") {
   CHECK(runs == std::vector<std::filesystem::path>{folder / "a", folder / "b"});
   CHECK(find_runs(folder / "a") ==
         std::vector<std::filesystem::path>{folder / "a"});
+  for (const char* name : {"of/b/run", "of/a/run"})
+    make_run(folder, name, {}, "");
+  set_log_file(log);
+  const std::string refusal =
+      error_of<CheckpointError>([&] { find_runs(folder / "of"); });
+  close_log();
+  CHECK(refusal.ends_with(
+      "of: holds no run, but folders of runs. Hint: name "
+      "those: " +
+      (folder / "of/a").string() + ", " + (folder / "of/b").string()));
+  CHECK(read_text(log).find("of/a") == std::string::npos);
   CHECK(error_of<CheckpointError>([&] { find_runs(folder / "note"); })
             .starts_with("[run] " + (folder / "note").string() +
                          ": neither a run nor a folder of runs"));

@@ -41,6 +41,16 @@ bool is_named_like_no_image(std::string_view path) {
                              [&](auto end) { return lower.ends_with(end); });
 }
 
+// A table or a list that is named where images are: pictures begin with bytes
+// that are no text.
+bool is_list(const std::string& path) {
+  constexpr size_t kHead = 512;
+  const std::string lower = lowered(path);
+  const bool is_named_so = lower.ends_with(".txt") || lower.ends_with(".csv");
+  if (!is_named_so || is_s3(path)) return false;
+  return read_text_start(path, kHead).find('\0') == std::string::npos;
+}
+
 std::string image_name(const FoundImage& image, const Container& container) {
   if (container.kind == ContainerKind::kFile) return container.path;
   std::string_view part = image.name;
@@ -139,6 +149,8 @@ class Search {
       if (!is_named &&
           is_named_like_no_image(is_part ? image.name : container.path))
         left_out_.insert(image_name(image, container));
+      else if (is_named && is_list(container.path))
+        take_list(container.path);
       else
         take(std::move(image), container, first);
     }
@@ -146,6 +158,17 @@ class Search {
       take_damage(containers[open], damage[open]);
     std::ranges::move(containers, std::back_inserter(result_.containers));
     run_.clear();
+  }
+
+  void take_list(const std::string& path) {
+    if (!places_.emplace(one_spelling(path), 0).second) return;
+    names_.insert(path);
+    const std::string shown = printable(path);
+    result_.images.push_back(
+        {path, "[images] " + shown +
+                   ": is text, and no image. Hint: a list of images is given "
+                   "as @" +
+                   shown});
   }
 
   // Of a damaged container: a row behind those of its parts before the damage.

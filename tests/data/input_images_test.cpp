@@ -56,6 +56,22 @@ TEST_CASE("images stand in the order of naming, each once") {
           input.images[i].name);
 }
 
+TEST_CASE("a list that is named as an image is told how lists are named") {
+  const ScratchFolder folder;
+  const std::string list = folder.write("list.txt", "b.png\n");
+  const std::string picture =
+      folder.write("png.txt", std::string("\x89PNG\r\n\x1a\n\0\0\0\r", 12));
+  const InputImages input =
+      found_in({{list, false}, {picture, false}, {list, false}});
+  REQUIRE(names_of(input) == std::vector<std::string>{list, picture});
+  CHECK(input.images[0].problem ==
+        "[images] " + list +
+            ": is text, and no image. Hint: a list of images is given as @" +
+            list);
+  CHECK(input.images[1].problem.empty());
+  CHECK(input.found.size() == 1);
+}
+
 TEST_CASE("another spelling of a path names no other image") {
   const ScratchFolder folder;
   const std::string a = folder.write("set/a.png", "x");

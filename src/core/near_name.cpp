@@ -1,24 +1,27 @@
-// Edit distance by Wagner and Fischer with one row: row[j] is the distance of
-// the first i letters of a to the first j of b, and `diagonal` that of i - 1 to
-// j - 1.
+// Edit distance by Wagner and Fischer, with Damerau's swaps of two neighbors:
+// row[j] is the distance of the first i letters of a to the first j of b,
+// before[j] and two_before[j] that of the first i - 1 and i - 2.
 #include "chexnet/core/near_name.hpp"
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace chexnet {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1), before(row), two_before(row);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    std::swap(two_before, before);
+    std::swap(before, row);
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      const size_t replaced = before[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({before[j] + 1, row[j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], two_before[j - 2] + 1);
     }
   }
   return row[b.size()];

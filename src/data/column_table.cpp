@@ -22,8 +22,8 @@ float parse_label(std::string_view cell, const Table& table,
     table.fail(
         formatted("label '{}' of {} is not 1, 0, -1 or blank", cell, finding),
         "write 1 for present, 0 for absent, -1 for uncertain; "
-        "data.manifest.columns.findings names the columns that are "
-        "findings");
+        "--set data.manifest.columns.findings=[A,B] names the columns that "
+        "are findings");
   return *value;
 }
 
@@ -50,7 +50,7 @@ std::string chexpert_patient(std::string_view path, const Table& table) {
 
 // What to do about a column of data.manifest.columns that is not there.
 std::string other_name(const std::string& key) {
-  return ". Another name: data.manifest.columns." + key;
+  return ". Another name: --set data.manifest.columns." + key + "=NAME";
 }
 
 // Columns of a table with one column per finding.
@@ -114,7 +114,7 @@ Layout layout_of(const std::vector<std::string_view>& fields,
     take_named(columns, may_lack, table, layout, m);
   if (layout.labels.empty())
     table.fail("no column with findings",
-               "name them in data.manifest.columns.findings");
+               "name them: --set data.manifest.columns.findings=[A,B]");
   if (const auto doubled = doubled_finding(m.findings); !doubled.empty())
     table.fail("finding " + doubled, "each finding has one column");
   return layout;

@@ -32,7 +32,7 @@ float parse_weight(std::string_view cell, const Table& table,
 
 // A remedy where a format's own column is not there.
 inline constexpr const char* kOtherLayout =
-    ". A table of another layout: data.manifest.format=csv";
+    ". A table of another layout: --set data.manifest.format=csv";
 // DataError where the table has no such column, or two; `remedy` ends its hint.
 size_t column(const std::vector<std::string>& header, const std::string& name,
               const Table& table, const std::string& remedy = {});

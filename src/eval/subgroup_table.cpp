@@ -27,7 +27,7 @@ std::vector<std::string> group_values(const Manifest& manifest,
   if (std::ranges::all_of(values, [](const auto& v) { return v.empty(); }))
     throw DataError(
         "[subgroups] {}: the {} of no image is known. Hint: "
-        "data.manifest.columns.{} names its column",
+        "--set data.manifest.columns.{}=NAME names its column",
         manifest.path, word, word);
   return values;
 }

@@ -63,6 +63,9 @@ TEST_CASE("the nearest names come first") {
 TEST_CASE("a name is near if it may be misspelt") {
   CHECK(is_near("--rnks", "--ranks"));
   CHECK(is_near("trian", "train"));
+  CHECK(is_near("--otu", "--out"));
+  CHECK(is_near("--ste", "--set"));
+  CHECK_FALSE(is_near("--tou", "--out"));
   CHECK(is_near("eval", "evaluate"));
   CHECK(is_near("--heat", "--heatmap-findings"));
   CHECK_FALSE(is_near("--outt", "--set"));

@@ -82,13 +82,14 @@ TEST_CASE("a damaged NIH table is refused with file, line and what to do") {
   CHECK(error_of<DataError>(
             [&] { read_manifest(nih(folder.write("e.csv", "a,b\n"))); })
             .find("no column 'Image Index'. Hint: the header has 'a', 'b'. A "
-                  "table of another layout: data.manifest.format=csv") !=
+                  "table of another layout: --set data.manifest.format=csv") !=
         std::string::npos);
   DataConfig other = nih(folder.write("f.csv", "a,b\n"));
   other.manifest.format = {ManifestFormat::kCsv};
   CHECK(error_of<DataError>([&] { read_manifest(other); })
             .find("no column 'image'. Hint: the header has 'a', 'b'. Another "
-                  "name: data.manifest.columns.image") != std::string::npos);
+                  "name: --set data.manifest.columns.image=NAME") !=
+        std::string::npos);
   CHECK(error_of<AbsentError>([&] {
           read_manifest(nih("/no/such.csv"));
         }).find("/no/such.csv") != std::string::npos);

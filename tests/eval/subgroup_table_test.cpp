@@ -87,10 +87,11 @@ TEST_CASE("groups are by sex, by age and by what the table has") {
   CHECK(group_values(m, "Sex", {}) == m.sexes);
   const Strings ages = group_values(m, "age", {18, 65});
   CHECK((ages[0].empty() && ages[1] == "0-17" && ages[64] == "18-64"));
-  CHECK(error_of<DataError>([&] {
-          group_values(m, "view", {});
-        }).find("Hint: data.manifest.columns.view names its column") !=
-        std::string::npos);
+  CHECK(
+      error_of<DataError>([&] {
+        group_values(m, "view", {});
+      }).find("Hint: --set data.manifest.columns.view=NAME names its column") !=
+      std::string::npos);
 
   const auto table =
       subgroup_table(ordered_cases(true), {"B"}, m, "age", ages, kHundred);

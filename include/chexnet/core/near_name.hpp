@@ -6,7 +6,8 @@
 
 namespace chexnet {
 
-// Letters to put in, take out or replace. Takes a.size() x b.size() steps.
+// Letters to put in, take out or replace, and neighbors to swap. Takes a.size()
+// x b.size() steps.
 size_t edit_distance(std::string_view a, std::string_view b);
 
 // Whether `name` may be a misspelling of `known`: its beginning, or at most two

@@ -32,7 +32,7 @@ template <class Number>
 bool parse_number(std::string_view text, Number& out) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const auto number = parsed_number<Number>(text);
-  if (number) out = *number;
+  if (number) out = *number + Number{0};  // of -0 that is 0
   return number.has_value();
 }
 

@@ -35,6 +35,7 @@ refused 2 "2 ranks would not use all of 4 GPUs on each host. Hint: " submit "$sm
 refused 2 "lr_scaling=none and $scratch/s/lr_scaling=linear would be the same run" submit "$small" --set train.batch=16 --out "$scratch/s" --sweep train.lr_scaling=none,linear --dry-run
 refused 2 "two names: train.momentum changes nothing beside the other settings. Hint" submit "$small" --set train.optimizer=adam --sweep train.momentum=0.8,0.9 --dry-run
 refused 2 "train.lr has one value in both" submit "$small" --sweep train.lr=1e-3,0.001 --dry-run
+refused 2 "data.rotate_deg has one value in both" submit "$small" --sweep data.rotate_deg=0,-0 --dry-run
 refused 2 "lr=0.001_seed=1 would be the same run" submit "$small" --out "$scratch/s" --sweep train.lr=1e-3,0.001 --seeds 2 --scheduler local --dry-run
 "$forked" submit "$small" --nodes 2 --gpus-per-node 4 --time 0:01:00 --dry-run >"$scratch/short.sh" 2>"$scratch/log"
 check "GPUs for a config of CPUs get a warning" grep -qF '[submit] the job has 4 GPUs on each host, and launch.device is cpu' "$scratch/log"

@@ -4,13 +4,17 @@
 // warned of where few images make it noisy.
 #include "chexnet/train/run/recipe.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <filesystem>
+#include <variant>
 
 #include "chexnet/config/load.hpp"
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/train/run/schedule.hpp"
 
 namespace chexnet {
@@ -20,6 +24,27 @@ namespace fs = std::filesystem;
 
 // With fewer, a network's error grows (Wu and He, Group Normalization, 2018).
 constexpr int64_t kFewForBatchNorm = 8;
+
+// "./x" and "x/" are "x". What ".." leads to behind a link only the hosts of
+// the run know, so it stays.
+std::string plain_path(const std::string& path) {
+  if (is_s3(path)) return path;
+  fs::path plain;
+  for (const auto& part : fs::path(path))
+    if (!part.empty() && part != ".") plain /= part;
+  return plain.string();
+}
+
+void write_paths_plainly(Config& config) {
+  for (const auto& option : config_options()) {
+    if (!option.is_path) continue;
+    const FieldRef field = option.field(config);
+    if (auto* const* path = std::get_if<std::string*>(&field))
+      **path = plain_path(**path);
+    if (auto* const* paths = std::get_if<Strings*>(&field))
+      std::ranges::transform(**paths, (*paths)->begin(), plain_path);
+  }
+}
 
 void warn_of_small_batchnorm(const Config& config, int64_t batch, int ranks) {
   const int64_t images = images_per_batchnorm(config, batch, ranks);
@@ -92,9 +117,7 @@ std::string recipe_text(Config config) {
   if (data.train_crop != TrainCrop::kResized)
     data.crop_area_min = DataConfig().crop_area_min;
   if (data.eval_resize == 0) data.eval_resize = data.resize;
-  // "./x" and "x/" are "x".
-  for (auto& path : data.images)
-    path = (fs::path(path) / "").lexically_normal().string();
+  write_paths_plainly(config);
   if (train.batch) {
     TrainConfig scaled = train;
     scaled.schedule = ScheduleKind::kConstant;

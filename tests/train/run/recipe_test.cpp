@@ -93,8 +93,16 @@ TEST_CASE("settings that ask for the same run are told") {
   cropped.data.crop_area_min = 0.5;
   cropped.data.eval_resize = cropped.data.resize;
   cropped.data.images = {"./x", "y/"};
+  cropped.data.manifest.path = {"./a//t.csv"};
+  cropped.data.train_list = "./train.txt";
+  cropped.model.weights = "w/./x.safetensors";
   config.data.images = {"x", "y"};
+  config.data.manifest.path = {"a/t.csv"};
+  config.data.train_list = "train.txt";
+  config.model.weights = "w/x.safetensors";
   CHECK(recipe_text(cropped) == recipe_text(config));
+  cropped.data.images = {"link/../x", "y"};  // may be another x
+  CHECK(recipe_text(cropped) != recipe_text(config));
   config.data.images.clear();
   cropped = config;
   cropped.data.train_crop = TrainCrop::kResized;

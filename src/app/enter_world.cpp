@@ -147,7 +147,7 @@ std::vector<CheckResult> start_checks(const LaunchConfig& config,
 }
 
 FolderRecords records_of(const ParentTask& task) {
-  return {task.training, task.resumes, task.resume_command};
+  return {task.training, task.resume != Resume::kNo, task.resume_command};
 }
 
 // Every rank that is kept waiting says so, for who waits in vain cannot know
@@ -219,6 +219,14 @@ void check_batch_of(const ParentTask& task, int ranks) {
   if (batch > 0) check_batch(task.training->train, batch, ranks);
 }
 
+void check_folder_of(const ParentTask& task) {
+  if (task.training == nullptr) return;
+  const StorageWait wait(
+      task.training->launch.timeout_s,
+      "looking into the run folder " + run_folder_of(*task.training).string());
+  check_takes_run(*task.training, task.resume);
+}
+
 // As their parent, through all their starts. Returns the code for the user.
 int run_ranks(const SelfLaunch& launch, const LaunchConfig& config,
               const ParentTask& task) {
@@ -285,6 +293,7 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   if (!launch.alone) {
     refuse_unreachable_input(task);
     refuse_failed(start_checks(config, ranks));
+    check_folder_of(task);
     log_info("starting " + counted(launch.layout.ranks, "rank") + " by " +
              ranks.mpirun.name().text() + ": " +
              command_text(start_command(launch)));

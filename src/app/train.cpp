@@ -79,7 +79,7 @@ int run(const TrainOptions& options, Invocation& invocation) {
   files.reset();
   const ParentTask parent{.dry_run = options.launch.dry_run,
                           .training = &config,
-                          .resumes = resume != Resume::kNo,
+                          .resume = resume,
                           .resume_command = resume_command(invocation, 1),
                           .stops = true};
   RankWorld world = enter_world(config.launch, invocation, parent);

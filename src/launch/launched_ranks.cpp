@@ -56,15 +56,19 @@ bool is_below(pid_t process, pid_t ancestor) {
 
 using IsWanted = std::function<bool(const Environment&)>;
 
-// By its environment; nobody else's can be read.
-bool is_wanted_rank(pid_t process, const IsWanted& is_wanted) {
+// Nobody else's can be read, nor that of a process that has ended.
+Environment environment_of(pid_t process) {
   const std::string all =
       '\0' + text_of("/proc/" + std::to_string(process) + "/environ");
-  const Environment env = [&](const char* name) -> const char* {
+  return [all](const char* name) -> const char* {
     const std::string begin = '\0' + std::string(name) + '=';
     const auto at = all.find(begin);
     return at == std::string::npos ? nullptr : all.c_str() + at + begin.size();
   };
+}
+
+bool is_wanted_rank(pid_t process, const IsWanted& is_wanted) {
+  const Environment env = environment_of(process);
   return started_as_rank(env) && is_wanted(env);
 }
 
@@ -94,6 +98,19 @@ bool is_stopped(pid_t process) {
 
 bool is_zombie(pid_t process) {
   return says_zombie(state_and_parent_of(process));
+}
+
+std::optional<int> wait_status_of(pid_t zombie) {
+  const std::string stat = state_and_parent_of(zombie);
+  if (!says_zombie(stat)) return std::nullopt;
+  const std::string last = stat.substr(stat.rfind(' ') + 1);
+  return parsed_number<int>(last.substr(0, last.find('\n')));
+}
+
+std::string rank_number_of(pid_t rank) {
+  const Environment env = environment_of(rank);
+  const char* number = env("OMPI_COMM_WORLD_RANK");
+  return number != nullptr ? number : "";
 }
 
 bool is_running(pid_t process) {

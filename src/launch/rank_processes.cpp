@@ -1,14 +1,18 @@
 #include "chexnet/launch/rank_processes.hpp"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/shell_words.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -92,6 +96,26 @@ class StopMeter {
   bool told_ = false;
 };
 
+// A rank that ended, and its launcher could not tell.
+struct EndedRank {
+  pid_t process;
+  std::string number;
+  int wait_status;
+
+  // The program's code for it.
+  int code(MpiFamily launcher) const {
+    return WIFSIGNALED(wait_status)
+               ? static_cast<int>(ExitCode::kDevice)
+               : code_from_launcher(WEXITSTATUS(wait_status), launcher);
+  }
+  std::string text() const {
+    return formatted("rank {} (process {}) ended with {} {}", number, process,
+                     WIFSIGNALED(wait_status) ? "signal" : "exit code",
+                     WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
+                                              : WEXITSTATUS(wait_status));
+  }
+};
+
 // mpirun and the ranks that run on this host, as far as they cannot speak for
 // themselves: those that are stopped, and all ranks once they have ended.
 class RanksHere {
@@ -119,13 +143,19 @@ class RanksHere {
     const double ranks_s = ranks_stop_.to_tell_s(
         std::ranges::any_of(ranks_, is_stopped), now, timeout_s_);
     if (ranks_s > 0 && !explained) tell_stopped(ranks_s);
-    launcher_is_stopped_ = is_stopped(launcher);
+    const bool was_stopped =
+        std::exchange(launcher_is_stopped_, is_stopped(launcher));
+    if (launcher_is_stopped_ && !was_stopped) find();
+    if (launcher_is_stopped_) note_ends();
     const double launcher_s =
         launcher_stop_.to_tell_s(launcher_is_stopped_, now, timeout_s_);
     if (launcher_s > 0) tell_stopped_launcher(launcher, launcher_s);
   }
   // When it was looked at last.
   bool launcher_is_stopped() const { return launcher_is_stopped_; }
+  // Of the ranks that ended while it was stopped, one that a signal ended, or
+  // the first.
+  const std::optional<EndedRank>& ended_rank() const { return ended_rank_; }
   // Whether some have been there.
   bool seen() const { return !ranks_.empty(); }
   // Since the last of them has ended; 0 while one is there.
@@ -135,7 +165,20 @@ class RanksHere {
   // What has been found stays where none is left.
   void find() {
     auto found = ranks_below(getpid());
-    if (!found.empty()) ranks_ = std::move(found);
+    if (found.empty()) return;
+    ranks_ = std::move(found);
+    for (const pid_t rank : ranks_)
+      if (!numbers_.contains(rank)) numbers_[rank] = rank_number_of(rank);
+  }
+
+  // A launcher that is stopped waits for no rank, so they stay as zombies.
+  void note_ends() {
+    for (const auto& [rank, number] : numbers_) {
+      const auto status = wait_status_of(rank);
+      if (!status || (ended_rank_ && !WIFSIGNALED(*status))) continue;
+      if (ended_rank_ && WIFSIGNALED(ended_rank_->wait_status)) return;
+      ended_rank_ = {rank, number, *status};
+    }
   }
 
   // A line tells it and nothing ends: they may be meant to be.
@@ -173,6 +216,8 @@ class RanksHere {
   StopMeter ranks_stop_, launcher_stop_;
   SuspensionMeter suspension_;
   std::vector<pid_t> ranks_;
+  std::map<pid_t, std::string> numbers_;  // of all that were ever seen
+  std::optional<EndedRank> ended_rank_;
   bool launcher_is_stopped_ = false;
 };
 
@@ -244,13 +289,18 @@ RankEnd RankProcesses::run() {
   const bool killed_by_rank = signal_of(code) == SIGKILL &&
                               ranks.launcher_is_stopped() &&
                               !signals_.asked_to_stop() && !launcher_hangs;
-  if (killed_by_rank)
-    log_warning(
-        "[launch] mpirun was killed while it was stopped (SIGSTOP, or a "
-        "debugger), as a rank does that fails. What the ranks said last may be "
-        "missing above");
-  return {code_from_launcher(code, now_.mpirun.family), in_time,
-          launcher_hangs || killed_by_rank};
+  const MpiFamily family = now_.mpirun.family;
+  if (!killed_by_rank)
+    return {code_from_launcher(code, family), in_time, launcher_hangs};
+
+  const auto& ended = ranks.ended_rank();
+  log_warning(
+      "[launch] mpirun was killed while it was stopped (SIGSTOP, or a "
+      "debugger), as a rank does that fails" +
+      (ended ? ": " + ended->text() : "") +
+      ". What the ranks said last may be missing above");
+  if (!ended) return {code_from_launcher(code, family), in_time, true};
+  return {ended->code(family), in_time};
 }
 
 std::string RankProcesses::end_text(int code) const {

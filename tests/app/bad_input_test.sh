@@ -137,6 +137,12 @@ check "no start so far left a folder" [ ! -e "$scratch/run" ]
 shared_run plain "$scratch/run" || exit 1
 sum=$(sha256sum "$(weights "$scratch/run")")
 started 4 "holds a run already" "${T[@]}" "${one[@]}"
+for refusal in "4 holds a run already" "2 train.lr: 0.001 -> 0.5 --resume auto --set train.lr=0.5"; do
+  refused "${refusal%% *}" "$(sed 's/^. //; s/ --resume.*//' <<<"$refusal")" "${T[@]}" "${one[@]}" --set train.batch=8 --ranks 4 $(grep -o -- '--resume .*' <<<"$refusal")
+  check "before mpirun starts a rank" bash -c "! grep -q 'starting 4 ranks' '$scratch/err.txt'"
+done
+refused 4 "no checkpoint to resume from" train "$small" --out "$scratch/new" --resume yes --ranks 2 --set train.batch=8
+check "also one without a checkpoint" bash -c "! grep -q 'starting 2 ranks' '$scratch/err.txt'"
 started 4 "no checkpoint to resume from" train "$small" --out "$scratch/new" --resume yes
 refused 2 "train.lr: 0.001 -> 0.5" "${T[@]}" "${one[@]}" --resume auto --set train.lr=0.5
 head -n 60 "$phantom/train_val_list.txt" >"$scratch/fewer.txt"

@@ -108,3 +108,30 @@ TEST_CASE("launchers say how many processes they started") {
             1}})
     CHECK(launched_processes(made_up(variables)) == count);
 }
+
+TEST_CASE("a zombie says how it ended") {
+  const auto ended = [](auto&& end) {
+    const pid_t child = fork();
+    if (child == 0) end();
+    for (int i = 0; i < 500 && !is_zombie(child); ++i) usleep(20'000);
+    const auto status = wait_status_of(child);
+    waitpid(child, nullptr, 0);
+    CHECK_FALSE(wait_status_of(child));
+    return status.value_or(-1);
+  };
+  const int left = ended([] { _exit(6); });
+  CHECK((WIFEXITED(left) && WEXITSTATUS(left) == 6));
+  const int killed = ended([] {
+    raise(SIGKILL);
+    _exit(0);
+  });
+  CHECK((WIFSIGNALED(killed) && WTERMSIG(killed) == SIGKILL));
+  CHECK_FALSE(wait_status_of(getpid()));
+}
+
+TEST_CASE("a rank of Open MPI has its number in its environment") {
+  const Launcher launcher("PMIX_RANK=3 OMPI_COMM_WORLD_RANK=3");
+  REQUIRE(comes_within(500));
+  CHECK(rank_number_of(ranks_below(getpid()).front()) == "3");
+  CHECK(rank_number_of(getpid()).empty());
+}

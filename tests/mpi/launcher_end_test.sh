@@ -63,11 +63,27 @@ slow_images 1000000
 ranks_of_evaluate() { [ "$(pgrep -cf "evaluate $scratch/stopped .*--ranks 2")" -ge 4 ]; }
 await "the ranks of an evaluation" ranks_of_evaluate
 kill -STOP "$(launcher_of evaluate)"
+cp -r "$scratch/stopped" "$scratch/scored"
+"${slow[@]}" "$program" evaluate "$scratch/scored" --split test --ranks 2 >"$scratch/killed.log" 2>&1 & job[killed]=$!
+waits_for_images() { [ "$(rank_of_killed 0 | wc -l) $(rank_of_killed 1 | wc -l)" = "1 1" ]; }
+rank_of_killed() {
+  for process in $(pgrep -f "evaluate $scratch/scored "); do
+    ! grep -qzx "OMPI_COMM_WORLD_RANK=$1" "/proc/$process/environ" 2>/dev/null || echo "$process"
+  done
+}
+await "its ranks" waits_for_images
+sleep 5  # beyond MPI's start
+kill -STOP "$(launcher_of killed)"
+sleep 2
+kill -9 "$(rank_of_killed 1)"
 ends asked 75 "is stopped"
 ends failed 6 "is stopped"
 wait "${job[evaluate]}"; rc=$?
 check "an evaluation whose rank fails below a stopped mpirun ends with 7 (exit $rc)" [ $rc = 7 ]
 check "and says why so little is said" grep -q "mpirun was killed while it was stopped" "$scratch/evaluate.log"
+wait "${job[killed]}"; rc=$?
+check "one of whose ranks is killed there ends with 5 (exit $rc)" [ $rc = 5 ]
+check "and names the rank" grep -qE "mpirun was killed while it was stopped .*: rank 1 \(process [0-9]+\) ended with signal 9" "$scratch/killed.log"
 wait "${job[deaf]}"; rc=$?
 check "deaf: a parent whose storage hangs ends with 7 (exit $rc)" [ $rc = 7 ]
 check "deaf: and says so" grep -qE "storage. looking into the run folder $scratch/deaf took more than 20 s" "$scratch/deaf.log"

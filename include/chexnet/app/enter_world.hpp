@@ -7,6 +7,7 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/train/run/rank_world.hpp"
+#include "chexnet/train/run/run_folder.hpp"
 
 namespace chexnet {
 
@@ -16,7 +17,7 @@ struct ParentTask {
   // Of a training: its failures are explained in the run folder, and its ranks
   // started again (launch.restarts). Null: no run.
   const Config* training = nullptr;
-  bool resumes = false;             // --resume: a run in the folder is meant
+  Resume resume = Resume::kNo;      // whether a run in the folder is meant
   std::string resume_command = {};  // of a training
   bool reads_stdin = false;         // rank 0 does; without restarts
   // "/dev/fd/63": ranks that are started lack it

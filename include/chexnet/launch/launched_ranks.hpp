@@ -5,6 +5,8 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace chexnet {
@@ -18,6 +20,10 @@ bool has_all_ranks_below(pid_t ancestor);
 bool is_stopped(pid_t process);
 // Whether it has ended, and its parent has not waited for it.
 bool is_zombie(pid_t process);
+// How such a process ended, as waitpid() would say it; nothing of another one.
+std::optional<int> wait_status_of(pid_t zombie);
+// Its number among the ranks, as Open MPI says it; empty where nobody does.
+std::string rank_number_of(pid_t rank);
 // Whether it is there, and no zombie.
 bool is_running(pid_t process);
 

@@ -121,7 +121,7 @@ int run(const SubmitOptions& options, Invocation& invocation) {
     configs.push_back(config_of(point, options, variables));
   if (configs.empty())
     configs.push_back(config_of({request.run_folder, {}}, options, variables));
-  for (const auto& of_run : configs) check_goes_on(of_run);
+  for (const auto& of_run : configs) check_takes_run(of_run, Resume::kAuto);
   refuse_equal_points(request.points, configs);
   if (local) {
     check_local_points(configs);

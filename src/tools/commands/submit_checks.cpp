@@ -101,17 +101,6 @@ void check_may_hold_sweep(const std::filesystem::path& folder,
   if (!went_before && !has_runs_below(folder)) check_may_hold_run(folder);
 }
 
-void check_goes_on(const Config& config) {
-  const auto folder = run_folder_of(config);
-  check_may_hold_run(folder);
-  const auto before = folder / "config.yaml";
-  std::error_code error;
-  if (std::filesystem::exists(before, error) &&
-      !std::filesystem::is_empty(folder / "checkpoints", error) && !error)
-    refuse_another_config(load_config({before}, {}), config, folder.string(),
-                          "run");
-}
-
 void check_local_points(const std::vector<Config>& configs) {
   for (const auto& config : configs) {
     const LaunchConfig& launch = config.launch;

@@ -14,11 +14,6 @@ namespace chexnet {
 void check_may_hold_sweep(const std::filesystem::path& folder,
                           const std::vector<SweepPoint>& points);
 
-// What the job would find at once: CheckpointError where the run's folder holds
-// other things, ConfigError where it holds a run that this config cannot
-// resume.
-void check_goes_on(const Config& config);
-
 // What `train --dry-run` of each would refuse: hosts that cannot be read, a
 // batch that the ranks cannot share. ConfigError.
 void check_local_points(const std::vector<Config>& configs);

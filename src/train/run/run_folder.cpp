@@ -123,6 +123,13 @@ bool has_same_places(const DataConfig& a, const DataConfig& b) {
   return places(a) == places(b);
 }
 
+[[noreturn]] void refuse_no_checkpoint(const fs::path& folder) {
+  throw CheckpointError(
+      "[run] {}: no checkpoint to resume from. Hint: --resume auto starts "
+      "afresh where there never was one",
+      folder.string());
+}
+
 }  // namespace
 
 // What stood in a folder before a start made anything in it.
@@ -221,11 +228,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
         std::make_unique<AfterCheckpoint>(config.run.after_checkpoint, path_);
   if (resume != Resume::kNo) {
     checkpoint_ = store_->recover_newest();
-    if (!checkpoint_ && resume == Resume::kYes)
-      throw CheckpointError(
-          "[run] {}: no checkpoint to resume from. Hint: --resume auto starts "
-          "afresh where there never was one",
-          path_.string());
+    if (!checkpoint_ && resume == Resume::kYes) refuse_no_checkpoint(path_);
   }
   if (checkpoint_) {
     const auto before = load_config({path_ / "config.yaml"}, {});
@@ -243,6 +246,25 @@ void refuse_used_folder(const fs::path& folder) {
       "[run] {}: holds a run already. Hint: --resume auto continues it, --out "
       "NAME starts another",
       folder.string());
+}
+
+void check_takes_run(const Config& config, Resume resume) {
+  const fs::path folder = run_folder_of(config);
+  check_may_hold_run(folder);
+  const fs::path file = folder / "config.yaml";
+  std::error_code error;
+  const bool used = fs::exists(file, error);
+  const bool is_free = !run_is_locked(folder).value_or(false);
+  if (resume == Resume::kNo) {
+    if (used && is_free) refuse_used_folder(folder);
+    return;
+  }
+  const bool is_empty = fs::is_empty(folder / "checkpoints", error) || error;
+  if (is_empty && is_free && resume == Resume::kYes)
+    refuse_no_checkpoint(folder);
+  if (used && !is_empty)
+    refuse_another_config(load_config({file}, {}), config, folder.string(),
+                          "run");
 }
 
 void refuse_another_config(const Config& before, const Config& now,

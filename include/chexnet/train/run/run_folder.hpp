@@ -34,6 +34,10 @@ int64_t batch_of_run(const Config& config);
 // CheckpointError: a start without --resume finds a run in the folder.
 [[noreturn]] void refuse_used_folder(const std::filesystem::path& folder);
 
+// What RunFolder would refuse, as far as it shows without taking the folder, so
+// that no rank is started for it. Rank 0 says who else has the folder.
+void check_takes_run(const Config& config, Resume resume);
+
 // ConfigError where a run with `before` may not go on with `now`. For its text:
 // `place` holds `before`, the config of a `whose` ("run", "checkpoint").
 void refuse_another_config(const Config& before, const Config& now,

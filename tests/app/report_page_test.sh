@@ -17,7 +17,7 @@ browser=$(command -v chromium-headless-shell chromium google-chrome | head -n 1)
 [ -n "$validator$browser" ] || exit 77
 
 shared_run scored "$scratch/one" || exit 1
-cp -r "$scratch/one" "$scratch/two"
+cp -r "$scratch/one" "$scratch/two" && sed -i "s/^  seed: .*/  seed: 2/" "$scratch/two/config.yaml"
 mkdir "$scratch/strange" && cp "$scratch/one/config.yaml" "$scratch/strange"
 echo '{"format": 1, "run": {}, "data": [], "model": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/strange/results.json"
 { "$program" report "$scratch/strange" && "$program" report "$scratch/one" --no-images &&

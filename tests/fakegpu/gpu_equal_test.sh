@@ -31,7 +31,8 @@ together() {  # together RANKS PRECISION STEPS BOUND ARGUMENTS...
   same "$1 rank(s), $2, $3 steps: within $4" "$1-$2" "$4"
 }
 together 1 fp32 1 3e-6
-together 2 fp32 1 3e-6 --set train.accumulate=2
+# Maps of 37, 19 and 9 pixels before the pools: a last row is in a window alone, or in none.
+together 2 fp32 1 3e-6 --set train.accumulate=2 --set data.crop=73 --set data.resize=80
 together 4 fp64 2 1e-12
 ln -s cpu-1-fp32 "$scratch/cpu-shared-fp32"
 train 2 fake-shared-fp32 "${fake[@]}" "${quiet[@]}" --set train.max_steps=1 --set model.sync_batchnorm=true

@@ -111,9 +111,8 @@ TEST_CASE("every operator of a step has a kernel for CUDA") {
   for (const char* name :
        {"batch_norm_statistics", "batch_norm_moments", "merge_moments",
         "batch_norm_apply", "batch_norm_sums", "batch_norm_gradient",
-        "batch_norm_add_up", "batch_norm_corrected", "max_pool",
-        "max_pool_backward", "average_pool", "average_pool_backward",
-        "relu_backward"})
+        "batch_norm_add_up", "batch_norm_corrected", "batch_norm_max_pool",
+        "batch_norm_average_pool", "relu_backward"})
     names.emplace("chexnet::" + std::string(name), "");
   for (const char* name :
        {"cudnn_convolution", "cudnn_batch_norm", "cudnn_batch_norm_backward",

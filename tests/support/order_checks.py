@@ -67,7 +67,7 @@ def recorded(*paths):
 def evaluation(*paths):
     """While a batch is evaluated the one before is computed; the end of a split is waited for."""
     for path in paths:
-        batches = [row for row in waits(path, 1)[1] if 570 < row[0] < 590]  # not a step, not a checkpoint
+        batches = [row for row in waits(path, 1)[1] if 560 < row[0] < 580]  # not a step, not a checkpoint
         print("  launches, waits for all, for events, work left:", batches)
         assert len(batches) == 7, batches
         assert [row[1] for row in batches[:-1]] == [0] * 6, "the GPU had nothing to do"

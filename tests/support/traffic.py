@@ -5,6 +5,7 @@ import sys
 
 KINDS = {'convolution_overrideable': 'convolutions, forward', 'convolution_backward_overrideable': 'convolutions, backward',
          'batch_norm_statistics': 'BatchNorm, forward', 'batch_norm_apply': 'BatchNorm, forward',
+         'batch_norm_max_pool': 'BatchNorm, forward', 'batch_norm_average_pool': 'BatchNorm, forward',
          'batch_norm_sums': 'BatchNorm, backward', 'batch_norm_gradient': 'BatchNorm, backward',
          'batch_norm_add_up': 'BatchNorm, backward', 'batch_norm_corrected': 'BatchNorm, backward',
          'cat': 'concatenations', 'a copy': 'copies'}
@@ -16,7 +17,7 @@ def of_step(path):
     for line in open(path):
         count, name = line.rstrip('\n').split(' ', 1)
         name = name.split('::')[-1]
-        steps += name == 'max_pool'
+        steps += name == 'batch_norm_max_pool'
         bytes_of[KINDS.get(name, 'else')] += int(count)
     return {kind: count / steps for kind, count in bytes_of.items()}
 

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "batch_norm.hpp"
 #include "chexnet/model/engine/network_spec.hpp"
 #include "layers.hpp"
 

@@ -4,6 +4,8 @@
 #include <ATen/OpMathType.h>
 #include <torch/library.h>
 
+#include <cassert>
+
 #include "operator_of.hpp"
 #include "own_operators.hpp"
 
@@ -83,34 +85,95 @@ at::Tensor apply_by_aten(const at::Tensor& x, const at::Tensor& weight,
   return y;
 }
 
-at::Tensor masked(const at::Tensor& dy, const at::Tensor& x,
-                  const at::Tensor& weight, const at::Tensor& bias,
-                  const at::Tensor& mean, const at::Tensor& var, double epsilon,
-                  bool relu) {
-  if (!relu) return dy;
+// Columns or rows of x of the first pixels of windows of 3x3.
+at::Tensor firsts(const at::Tensor& taps, int dimension) {
+  return at::arange(taps.size(dimension), taps.options().dtype(at::kLong))
+      .mul(2)
+      .sub(1);
+}
+at::Tensor first_rows(const at::Tensor& taps) {
+  return firsts(taps, 2).view({-1, 1});
+}
+
+// Of pixels of x's plane, which is `width` wide.
+at::Tensor taps_of(const at::Tensor& indices, int64_t width) {
+  const at::Tensor down =
+      at::floor_divide(indices, width) - first_rows(indices);
+  const at::Tensor right = at::remainder(indices, width) - firsts(indices, 3);
+  return (down * 3 + right).to(at::kByte);
+}
+at::Tensor indices_of(const at::Tensor& taps, int64_t width) {
+  const at::Tensor tap = taps.to(at::kLong);
+  return (first_rows(taps) + at::floor_divide(tap, 3)) * width +
+         firsts(taps, 3) + at::remainder(tap, 3);
+}
+
+TwoTensors max_pool_by_aten(const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& bias, const at::Tensor& mean,
+                            const at::Tensor& var, const OptionalTensor& pixels,
+                            double epsilon, const OptionalTensor& kept_mean,
+                            const OptionalTensor& kept_var, double share) {
+  const auto [y, indices] =
+      max_pool(apply_by_aten(x, weight, bias, mean, var, pixels, epsilon, true,
+                             {}, kept_mean, kept_var, share));
+  return {y, taps_of(indices, x.size(3)).masked_fill_(y <= 0, kNoTap)};
+}
+
+at::Tensor average_pool_by_aten(const at::Tensor& x, const at::Tensor& weight,
+                                const at::Tensor& bias, const at::Tensor& mean,
+                                const at::Tensor& var,
+                                const OptionalTensor& pixels, double epsilon,
+                                const OptionalTensor& kept_mean,
+                                const OptionalTensor& kept_var, double share) {
+  return average_pool(apply_by_aten(x, weight, bias, mean, var, pixels, epsilon,
+                                    true, {}, kept_mean, kept_var, share));
+}
+
+// The gradient by ReLU's result, from that of pooled maps.
+at::Tensor unpooled(const at::Tensor& dy, const OptionalTensor& taps,
+                    const at::Tensor& x) {
+  const auto format = x.suggest_memory_format();
+  if (!taps)
+    return dy.sizes() == x.sizes()
+               ? dy
+               : average_pool_gradient(dy, x.sizes(), format);
+  const at::Tensor none = *taps == kNoTap;
+  // A window's fifth pixel is in every map.
+  return max_pool_gradient(dy.masked_fill(none, 0), x.sizes(), format,
+                           indices_of(taps->masked_fill(none, 4), x.size(3)));
+}
+
+at::Tensor masked(const at::Tensor& dy, const OptionalTensor& taps,
+                  const at::Tensor& x, const at::Tensor& weight,
+                  const at::Tensor& bias, const at::Tensor& mean,
+                  const at::Tensor& var, double epsilon, bool relu) {
+  const at::Tensor whole = unpooled(dy, taps, x);
+  if (!relu || taps) return whole;
   return at::threshold_backward(
-      dy, normalized(x, weight, bias, mean, var, epsilon), 0);
+      whole, normalized(x, weight, bias, mean, var, epsilon), 0);
 }
 
 // The operator gives them as in inference, whose statistics are constants.
-TwoTensors sums_by_aten(const at::Tensor& dy, const at::Tensor& x,
-                        const at::Tensor& weight, const at::Tensor& bias,
-                        const at::Tensor& mean, const at::Tensor& var,
-                        double epsilon, bool relu) {
+TwoTensors sums_by_aten(const at::Tensor& dy, const OptionalTensor& taps,
+                        const at::Tensor& x, const at::Tensor& weight,
+                        const at::Tensor& bias, const at::Tensor& mean,
+                        const at::Tensor& var, double epsilon, bool relu) {
   const auto [none, dweight, dbias] = at::native_batch_norm_backward(
-      masked(dy, x, weight, bias, mean, var, epsilon, relu), packed(x), weight,
-      first(mean, x), first(var, x), {}, {}, false, epsilon,
+      masked(dy, taps, x, weight, bias, mean, var, epsilon, relu), packed(x),
+      weight, first(mean, x), first(var, x), {}, {}, false, epsilon,
       {false, true, true});
   return {dweight, dbias};
 }
 
-at::Tensor gradient_by_aten(const at::Tensor& dy, const at::Tensor& x,
-                            const at::Tensor& weight, const at::Tensor& bias,
-                            const at::Tensor& mean, const at::Tensor& var,
-                            const OptionalTensor& pixels, double epsilon,
-                            bool relu, const at::Tensor& dweight,
+at::Tensor gradient_by_aten(const at::Tensor& dy, const OptionalTensor& taps,
+                            const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& bias, const at::Tensor& mean,
+                            const at::Tensor& var, const OptionalTensor& pixels,
+                            double epsilon, bool relu,
+                            const at::Tensor& dweight,
                             const at::Tensor& dbias) {
-  const at::Tensor cut = masked(dy, x, weight, bias, mean, var, epsilon, relu);
+  const at::Tensor cut =
+      masked(dy, taps, x, weight, bias, mean, var, epsilon, relu);
   const at::Tensor center = first(mean, x),
                    invstd = (first(var, x) + epsilon).rsqrt();
   if (!pixels)
@@ -130,9 +193,10 @@ TwoTensors add_up_by_aten(const at::Tensor& dy, const at::Tensor& x,
                           const at::Tensor& mean, const at::Tensor& var,
                           double epsilon, bool relu, at::Tensor& dx, bool adds,
                           at::Tensor& offset, at::Tensor& slope) {
-  const at::Tensor cut = masked(dy, x, weight, bias, mean, var, epsilon, relu);
+  const at::Tensor cut =
+      masked(dy, {}, x, weight, bias, mean, var, epsilon, relu);
   const auto [dweight, dbias] =
-      sums_by_aten(cut, x, weight, bias, mean, var, epsilon, false);
+      sums_by_aten(cut, {}, x, weight, bias, mean, var, epsilon, false);
   const at::Tensor invstd = (first(var, x) + epsilon).rsqrt();
   const at::Tensor scale = weight * invstd;
   const at::Tensor own = cut * per_channel(scale);
@@ -156,27 +220,34 @@ at::Tensor corrected_by_aten(const at::Tensor& sum, const at::Tensor& x,
   return packed(dx.to(x.scalar_type()));
 }
 
+// KeptStatistics as operators take them.
+struct Kept {
+  explicit Kept(const std::optional<KeptStatistics>& kept) {
+    if (!kept) return;
+    mean = kept->mean;
+    var = kept->var;
+    share = kept->share;
+  }
+  OptionalTensor mean, var;
+  double share = 0;
+};
+
 }  // namespace
 
 void batch_norm_statistics(const at::Tensor& x, const OptionalTensor& copy,
                            MapStatistics to) {
-  static const auto op =
-      operator_of<statistics_by_aten>("batch_norm_statistics");
-  op.call(x, copy, to.mean, to.var);
+  compute<statistics_by_aten>("batch_norm_statistics", true, x, copy, to.mean,
+                              to.var);
 }
 
 at::Tensor batch_norm_moments(const at::Tensor& x, const OptionalTensor& copy,
                               bool kernels) {
-  static const auto op = operator_of<moments_by_aten>("batch_norm_moments");
-  return kernels ? op.call(x, copy) : moments_by_aten(x, copy);
+  return compute<moments_by_aten>("batch_norm_moments", kernels, x, copy);
 }
 
 void merge_moments(const at::Tensor& all, MapStatistics to, bool kernels) {
-  static const auto op = operator_of<merge_by_aten>("merge_moments");
-  if (kernels)
-    op.call(all, to.mean, to.var, *to.pixels);
-  else
-    merge_by_aten(all, to.mean, to.var, *to.pixels);
+  compute<merge_by_aten>("merge_moments", kernels, all, to.mean, to.var,
+                         *to.pixels);
 }
 
 at::Tensor batch_norm_apply(const BatchNormInput& input,
@@ -185,44 +256,52 @@ at::Tensor batch_norm_apply(const BatchNormInput& input,
                             bool kernels) {
   const auto& [x, weight, bias, statistics, relu] = input;
   const auto& [mean, var, pixels] = statistics;
-  OptionalTensor kept_mean, kept_var;
-  if (kept) {
-    kept_mean = kept->mean;
-    kept_var = kept->var;
-  }
-  const double share = kept ? kept->share : 0;
-  static const auto op = operator_of<apply_by_aten>("batch_norm_apply");
-  return kernels
-             ? op.call(x, weight, bias, mean, var, pixels, kBatchNormEpsilon,
-                       relu, shortcut, kept_mean, kept_var, share)
-             : apply_by_aten(x, weight, bias, mean, var, pixels,
-                             kBatchNormEpsilon, relu, shortcut, kept_mean,
-                             kept_var, share);
+  const Kept to(kept);
+  return compute<apply_by_aten>("batch_norm_apply", kernels, x, weight, bias,
+                                mean, var, pixels, kBatchNormEpsilon, relu,
+                                shortcut, to.mean, to.var, to.share);
 }
 
-ChannelSums batch_norm_sums(const at::Tensor& dy, const BatchNormInput& input,
-                            bool kernels) {
+TwoTensors batch_norm_max_pool(const BatchNormInput& input,
+                               const std::optional<KeptStatistics>& kept) {
   const auto& [x, weight, bias, statistics, relu] = input;
   const auto& [mean, var, pixels] = statistics;
-  static const auto op = operator_of<sums_by_aten>("batch_norm_sums");
+  assert(relu);
+  const Kept to(kept);
+  return compute<max_pool_by_aten>("batch_norm_max_pool", true, x, weight, bias,
+                                   mean, var, pixels, kBatchNormEpsilon,
+                                   to.mean, to.var, to.share);
+}
+
+at::Tensor batch_norm_average_pool(const BatchNormInput& input,
+                                   const std::optional<KeptStatistics>& kept) {
+  const auto& [x, weight, bias, statistics, relu] = input;
+  const auto& [mean, var, pixels] = statistics;
+  assert(relu);
+  const Kept to(kept);
+  return compute<average_pool_by_aten>(
+      "batch_norm_average_pool", true, x, weight, bias, mean, var, pixels,
+      kBatchNormEpsilon, to.mean, to.var, to.share);
+}
+
+ChannelSums batch_norm_sums(const at::Tensor& dy, const OptionalTensor& taps,
+                            const BatchNormInput& input, bool kernels) {
+  const auto& [x, weight, bias, statistics, relu] = input;
+  const auto& [mean, var, pixels] = statistics;
   auto [dweight, dbias] =
-      kernels ? op.call(dy, x, weight, bias, mean, var, kBatchNormEpsilon, relu)
-              : sums_by_aten(dy, x, weight, bias, mean, var, kBatchNormEpsilon,
-                             relu);
+      compute<sums_by_aten>("batch_norm_sums", kernels, dy, taps, x, weight,
+                            bias, mean, var, kBatchNormEpsilon, relu);
   return {dweight, dbias};
 }
 
-at::Tensor batch_norm_gradient(const at::Tensor& dy,
+at::Tensor batch_norm_gradient(const at::Tensor& dy, const OptionalTensor& taps,
                                const BatchNormInput& input,
                                const ChannelSums& sums, bool kernels) {
   const auto& [x, weight, bias, statistics, relu] = input;
   const auto& [mean, var, pixels] = statistics;
-  static const auto op = operator_of<gradient_by_aten>("batch_norm_gradient");
-  return kernels ? op.call(dy, x, weight, bias, mean, var, pixels,
-                           kBatchNormEpsilon, relu, sums.dweight, sums.dbias)
-                 : gradient_by_aten(dy, x, weight, bias, mean, var, pixels,
-                                    kBatchNormEpsilon, relu, sums.dweight,
-                                    sums.dbias);
+  return compute<gradient_by_aten>(
+      "batch_norm_gradient", kernels, dy, taps, x, weight, bias, mean, var,
+      pixels, kBatchNormEpsilon, relu, sums.dweight, sums.dbias);
 }
 
 ChannelSums batch_norm_add_up(const at::Tensor& dy, const BatchNormInput& input,
@@ -230,19 +309,20 @@ ChannelSums batch_norm_add_up(const at::Tensor& dy, const BatchNormInput& input,
   const auto& [x, weight, bias, statistics, relu] = input;
   const auto& [mean, var, pixels] = statistics;
   const bool adds = to.map.defined();
-  if (!adds) to.map = at::empty_like(dy);
-  static const auto op = operator_of<add_up_by_aten>("batch_norm_add_up");
-  auto [dweight, dbias] =
-      op.call(dy, x, weight, bias, mean, var, kBatchNormEpsilon, relu, to.map,
-              adds, to.offset, to.slope);
+  if (!adds)
+    to.map = at::empty(
+        x.sizes(), x.options().memory_format(at::MemoryFormat::ChannelsLast));
+  auto [dweight, dbias] = compute<add_up_by_aten>(
+      "batch_norm_add_up", true, dy, x, weight, bias, mean, var,
+      kBatchNormEpsilon, relu, to.map, adds, to.offset, to.slope);
   return {dweight, dbias};
 }
 
 at::Tensor batch_norm_corrected(const ReadersGradient& sum, const at::Tensor& x,
                                 const MapStatistics& statistics) {
-  static const auto op = operator_of<corrected_by_aten>("batch_norm_corrected");
-  return op.call(sum.map, x, statistics.mean, statistics.pixels, sum.offset,
-                 sum.slope);
+  return compute<corrected_by_aten>("batch_norm_corrected", true, sum.map, x,
+                                    statistics.mean, statistics.pixels,
+                                    sum.offset, sum.slope);
 }
 
 }  // namespace chexnet
@@ -260,12 +340,21 @@ TORCH_LIBRARY_FRAGMENT(chexnet, library) {
       "Tensor var, Tensor? pixels, float epsilon, bool relu, Tensor? shortcut, "
       "Tensor(a!)? kept_mean, Tensor(b!)? kept_var, float share) -> Tensor");
   library.def(
-      "batch_norm_sums(Tensor dy, Tensor x, Tensor weight, Tensor bias, Tensor "
-      "mean, Tensor var, float epsilon, bool relu) -> (Tensor, Tensor)");
+      "batch_norm_max_pool(Tensor x, Tensor weight, Tensor bias, Tensor mean, "
+      "Tensor var, Tensor? pixels, float epsilon, Tensor(a!)? kept_mean, "
+      "Tensor(b!)? kept_var, float share) -> (Tensor, Tensor)");
   library.def(
-      "batch_norm_gradient(Tensor dy, Tensor x, Tensor weight, Tensor bias, "
-      "Tensor mean, Tensor var, Tensor? pixels, float epsilon, bool relu, "
-      "Tensor dweight, Tensor dbias) -> Tensor");
+      "batch_norm_average_pool(Tensor x, Tensor weight, Tensor bias, Tensor "
+      "mean, Tensor var, Tensor? pixels, float epsilon, Tensor(a!)? kept_mean, "
+      "Tensor(b!)? kept_var, float share) -> Tensor");
+  library.def(
+      "batch_norm_sums(Tensor dy, Tensor? taps, Tensor x, Tensor weight, "
+      "Tensor bias, Tensor mean, Tensor var, float epsilon, bool relu) -> "
+      "(Tensor, Tensor)");
+  library.def(
+      "batch_norm_gradient(Tensor dy, Tensor? taps, Tensor x, Tensor weight, "
+      "Tensor bias, Tensor mean, Tensor var, Tensor? pixels, float epsilon, "
+      "bool relu, Tensor dweight, Tensor dbias) -> Tensor");
   library.def(
       "batch_norm_add_up(Tensor dy, Tensor x, Tensor weight, Tensor bias, "
       "Tensor mean, Tensor var, float epsilon, bool relu, Tensor(a!) dx, bool "
@@ -280,6 +369,8 @@ TORCH_LIBRARY_IMPL(chexnet, CPU, library) {
   library.impl("batch_norm_moments", chexnet::moments_by_aten);
   library.impl("merge_moments", chexnet::merge_by_aten);
   library.impl("batch_norm_apply", chexnet::apply_by_aten);
+  library.impl("batch_norm_max_pool", chexnet::max_pool_by_aten);
+  library.impl("batch_norm_average_pool", chexnet::average_pool_by_aten);
   library.impl("batch_norm_sums", chexnet::sums_by_aten);
   library.impl("batch_norm_gradient", chexnet::gradient_by_aten);
   library.impl("batch_norm_add_up", chexnet::add_up_by_aten);

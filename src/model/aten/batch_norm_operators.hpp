@@ -6,6 +6,9 @@
 //   backward   sums         dy, x -> dweight, dbias
 //              gradient     dy, x -> dx, by these sums
 //
+// Where ReLU and pooling follow, max_pool or average_pool takes the place of
+// apply: y is the pooled map, and dy its gradient. No larger one is made.
+//
 // The gradient of a map that several BatchNorms read, of which our kernels
 // read dy and x of each once:
 //
@@ -70,14 +73,27 @@ at::Tensor batch_norm_apply(const BatchNormInput& input,
                             const std::optional<KeptStatistics>& kept,
                             bool kernels);
 
+// ReLU(BatchNorm(x)), pooled as own_operators.hpp says, by our kernels. With
+// the maximum which of its window's nine pixels it is, a byte each, row by row;
+// kNoTap where ReLU cut all.
+constexpr int64_t kNoTap = 9;
+std::tuple<at::Tensor, at::Tensor> batch_norm_max_pool(
+    const BatchNormInput& input, const std::optional<KeptStatistics>& kept);
+at::Tensor batch_norm_average_pool(const BatchNormInput& input,
+                                   const std::optional<KeptStatistics>& kept);
+
+// `taps`, here and below: of batch_norm_max_pool, where dy is its gradient.
+//
 // Of this rank's dy * z and dy, where ReLU passes dy and with z = (x - mean) /
 // sqrt(var + epsilon).
-ChannelSums batch_norm_sums(const at::Tensor& dy, const BatchNormInput& input,
-                            bool kernels);
+ChannelSums batch_norm_sums(const at::Tensor& dy,
+                            const std::optional<at::Tensor>& taps,
+                            const BatchNormInput& input, bool kernels);
 
 // With means over statistics.pixels, dx = scale * (dy - mean(dy) - z * mean(dy
 // * z)) and scale = weight / sqrt(var + epsilon) (Ioffe and Szegedy, 2015).
 at::Tensor batch_norm_gradient(const at::Tensor& dy,
+                               const std::optional<at::Tensor>& taps,
                                const BatchNormInput& input,
                                const ChannelSums& sums, bool kernels);
 
@@ -93,7 +109,8 @@ struct ReadersGradient {
   at::Tensor map, offset, slope;
 };
 
-// Adds a reader's part; gives batch_norm_sums().
+// Adds a reader's part; gives batch_norm_sums(). dy is by batch_norm_apply() or
+// by batch_norm_average_pool(), as its shape says.
 ChannelSums batch_norm_add_up(const at::Tensor& dy, const BatchNormInput& input,
                               ReadersGradient& to);
 

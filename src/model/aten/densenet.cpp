@@ -175,21 +175,20 @@ class DenseBlock {
 class Transition {
  public:
   Transition(const LayerContext& c, const std::string& name)
-      : norm_(c, name + ".norm"), pool_(c), conv_(c, name + ".conv") {}
+      : norm_(c, name + ".norm", Then::kAveragePool),
+        conv_(c, name + ".conv") {}
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass,
                      const MapStatistics& known) {
-    const at::Tensor wide = norm_.forward(x, pass, known);
-    return conv_.forward(pool_.forward(wide, pass), pass);
+    return conv_.forward(norm_.forward(x, pass, known), pass);
   }
   // Adds to `sum` the gradient by x.
   void backward_onto(ReadersGradient& sum, const at::Tensor& dy,
                      const MicroBatch& part) {
-    norm_.backward_onto(sum, pool_.backward(conv_.backward(dy, part)), part);
+    norm_.backward_onto(sum, conv_.backward(dy, part), part);
   }
 
  private:
   BatchNorm norm_;
-  AveragePool pool_;
   Convolution conv_;
 };
 
@@ -197,8 +196,7 @@ class DenseNet final : public Backbone {
  public:
   DenseNet(const LayerContext& c, const DenseNetSpec& spec)
       : conv0_(c, "features.conv0", {.stride = 2, .padding = 3}),
-        norm0_(c, "features.norm0"),
-        pool0_(c),
+        norm0_(c, "features.norm0", Then::kMaxPool),
         norm5_(c, "features.norm5") {
     int64_t channels = spec.stem;
     blocks_.reserve(4);
@@ -217,8 +215,7 @@ class DenseNet final : public Backbone {
 
   at::Tensor to_middle(const at::Tensor& images,
                        const ForwardPass& pass) override {
-    at::Tensor x = pool0_.forward(
-        norm0_.forward(conv0_.forward(images, pass), pass), pass);
+    at::Tensor x = norm0_.forward(conv0_.forward(images, pass), pass);
     x = blocks_[0].forward(x, pass);
     x = transitions_[0].forward(x, pass, blocks_[0].take_statistics());
     return blocks_[1].forward(x, pass);
@@ -242,14 +239,12 @@ class DenseNet final : public Backbone {
       transitions_[b - 1].backward_onto(sum, gradient, part);
     }
     const at::Tensor gradient = blocks_[0].backward(sum, part);
-    conv0_.backward_weight(norm0_.backward(pool0_.backward(gradient), part),
-                           part);
+    conv0_.backward_weight(norm0_.backward(gradient, part), part);
   }
 
  private:
   Convolution conv0_;
   BatchNorm norm0_;
-  MaxPool pool0_;
   std::vector<DenseBlock> blocks_;
   std::vector<Transition> transitions_;
   BatchNorm norm5_;

@@ -16,4 +16,11 @@ auto operator_of(const char* name) {
       .typed<std::remove_pointer_t<decltype(kByAten)>>();
 }
 
+// With `kernels` the operator of this name, else kByAten itself.
+template <auto kByAten, class... Arguments>
+auto compute(const char* name, bool kernels, Arguments&&... arguments) {
+  static const auto op = operator_of<kByAten>(name);
+  return kernels ? op.call(arguments...) : kByAten(arguments...);
+}
+
 }  // namespace chexnet

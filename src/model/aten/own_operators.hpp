@@ -25,18 +25,20 @@ at::Tensor dense(const at::Tensor& dy);
 void add_and_cut(at::Tensor& y, const std::optional<at::Tensor>& shortcut,
                  bool relu);
 
-// Windows of 3x3, two apart, one pixel beyond each edge. Which pixel of its
-// window each value is, in the device's own form, goes back with the gradient;
-// `shape` and `format` are x's: a gradient of one pixel does not tell them.
-std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x, bool kernels);
+// By ATen's operators; our kernels pool in the pass of BatchNorm. `shape` and
+// `format` are x's: a gradient of one pixel does not tell them.
+//
+// Windows of 3x3, two apart, one pixel beyond each edge. Which pixel of x's
+// plane each value is goes back with the gradient.
+std::tuple<at::Tensor, at::Tensor> max_pool(const at::Tensor& x);
 at::Tensor max_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
-                             at::MemoryFormat format, const at::Tensor& chosen,
-                             bool kernels);
+                             at::MemoryFormat format,
+                             const at::Tensor& indices);
 
 // Windows of 2x2, two apart.
-at::Tensor average_pool(const at::Tensor& x, bool kernels);
+at::Tensor average_pool(const at::Tensor& x);
 at::Tensor average_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
-                                 at::MemoryFormat format, bool kernels);
+                                 at::MemoryFormat format);
 
 // dy (+ more) where y > 0, else 0.
 at::Tensor relu_gradient(const at::Tensor& dy,

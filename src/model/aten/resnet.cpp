@@ -26,12 +26,12 @@ class Bottleneck {
         conv2_(c, name + ".conv2", {stride, 1}),
         bn2_(c, name + ".bn2"),
         conv3_(c, name + ".conv3"),
-        bn3_(c, name + ".bn3", BatchNorm::Then::kNothing) {
+        bn3_(c, name + ".bn3", Then::kNothing) {
     if (!projects) return;
     projection_ = std::make_unique<Convolution>(
         c, name + ".downsample.0", ConvolutionWindow{.stride = stride});
-    projection_norm_ = std::make_unique<BatchNorm>(c, name + ".downsample.1",
-                                                   BatchNorm::Then::kNothing);
+    projection_norm_ =
+        std::make_unique<BatchNorm>(c, name + ".downsample.1", Then::kNothing);
   }
 
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
@@ -77,8 +77,7 @@ class ResNet final : public Backbone {
  public:
   ResNet(const LayerContext& c, const ResNetSpec& spec)
       : conv1_(c, "conv1", {.stride = 2, .padding = 3}),
-        bn1_(c, "bn1"),
-        pool_(c) {
+        bn1_(c, "bn1", Then::kMaxPool) {
     size_t count = 0;
     for (const int blocks : spec.blocks) count += static_cast<size_t>(blocks);
     blocks_.reserve(count);
@@ -97,8 +96,7 @@ class ResNet final : public Backbone {
   }
   at::Tensor to_middle(const at::Tensor& images,
                        const ForwardPass& pass) override {
-    at::Tensor x =
-        pool_.forward(bn1_.forward(conv1_.forward(images, pass), pass), pass);
+    at::Tensor x = bn1_.forward(conv1_.forward(images, pass), pass);
     for (size_t b = 0; b < middle_; ++b) x = blocks_[b].forward(x, pass);
     return x;
   }
@@ -114,13 +112,12 @@ class ResNet final : public Backbone {
     for (size_t b = blocks_.size(); b-- > 0;)
       gradient = blocks_[b].backward(gradient, part);
     const at::Tensor pooled = gradient.main + *gradient.shortcut;
-    conv1_.backward_weight(bn1_.backward(pool_.backward(pooled), part), part);
+    conv1_.backward_weight(bn1_.backward(pooled, part), part);
   }
 
  private:
   Convolution conv1_;
   BatchNorm bn1_;
-  MaxPool pool_;
   std::vector<Bottleneck> blocks_;
   size_t middle_ = 0;  // blocks before it
 };

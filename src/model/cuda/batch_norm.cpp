@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -58,11 +59,16 @@ WrittenRows rows_of(const at::Tensor& map) {
 
 // A map as the kernels see it.
 struct Map {
-  explicit Map(const at::Tensor& x)
-      : rows(x.numel() / x.size(1)),
+  explicit Map(const at::Tensor& x) : Map(x, x.numel() / x.size(1)) {}
+  // Its threads take `of_threads` of what is not rows.
+  Map(const at::Tensor& x, int64_t of_threads)
+      : rows(of_threads),
         vectors(static_cast<int>(x.size(1) *
                                  static_cast<int64_t>(x.element_size()) /
-                                 kVectorBytes)) {}
+                                 kVectorBytes)) {
+    TORCH_CHECK(rows * vectors <= std::numeric_limits<int>::max(),
+                "our kernels take maps of less than 2^31 vectors");
+  }
   KernelGrid grid(int64_t threads, int64_t blocks) const {
     return kernel_grid(rows, vectors, threads, blocks * multiprocessors());
   }
@@ -73,6 +79,18 @@ struct Map {
   long long rows;
   int vectors;
 };
+
+PoolShape pool_shape(const at::Tensor& x, const at::Tensor& pooled) {
+  const auto size = [](const at::Tensor& map, int dimension) {
+    return static_cast<int>(map.size(dimension));
+  };
+  return {size(x, 0), size(x, 2), size(x, 3), size(pooled, 2), size(pooled, 3)};
+}
+
+// By tiles of 2x2 pixels, as the gradients of pooled maps are computed.
+Map tiles_of(const at::Tensor& x) {
+  return {x, x.size(0) * ((x.size(2) + 1) / 2) * ((x.size(3) + 1) / 2)};
+}
 
 // Memory for PartialSums.
 struct Partial {
@@ -115,9 +133,12 @@ const float* number(const OptionalTensor& t) {
   return t ? t->const_data_ptr<float>() : nullptr;
 }
 
+at::Tensor empty_map(at::IntArrayRef shape, const at::Tensor& like) {
+  return at::empty(
+      shape, like.options().memory_format(at::MemoryFormat::ChannelsLast));
+}
 at::Tensor channels_last_like(const at::Tensor& x) {
-  return at::empty(x.sizes(),
-                   x.options().memory_format(at::MemoryFormat::ChannelsLast));
+  return empty_map(x.sizes(), x);
 }
 
 at::Tensor per_channel(const at::Tensor& x) {
@@ -135,6 +156,14 @@ BatchNormArguments arguments(const at::Tensor& x, const at::Tensor& weight,
           map.vectors,           floats(mean),     floats(var),
           floats(weight),        floats(bias),     static_cast<float>(epsilon),
           static_cast<int>(relu)};
+}
+
+KeptChannels kept_channels(const OptionalTensor& mean,
+                           const OptionalTensor& var, double share,
+                           const OptionalTensor& pixels) {
+  if (!mean) return {};
+  return {mean->mutable_data_ptr<float>(), var->mutable_data_ptr<float>(),
+          static_cast<float>(share), number(pixels)};
 }
 
 // To mean and var, or to `moments`.
@@ -183,30 +212,60 @@ at::Tensor apply(const at::Tensor& x, const at::Tensor& weight,
                  const OptionalTensor& kept_var, double share) {
   if (shortcut) require_vectors(*shortcut, "a shortcut");
   at::Tensor y = channels_last_like(x);
-  KeptChannels kept{};
-  if (kept_mean)
-    kept = {kept_mean->mutable_data_ptr<float>(),
-            kept_var->mutable_data_ptr<float>(), static_cast<float>(share),
-            number(pixels)};
   launch_on(kBatchNormApply, x, Map(x).mapping(),
             arguments(x, weight, bias, mean, var, epsilon, relu),
-            shortcut ? shortcut->const_data_ptr() : nullptr, kept,
+            shortcut ? shortcut->const_data_ptr() : nullptr,
+            kept_channels(kept_mean, kept_var, share, pixels),
             y.mutable_data_ptr());
   return y;
 }
 
-TwoTensors sums(const at::Tensor& dy, const at::Tensor& x,
-                const at::Tensor& weight, const at::Tensor& bias,
-                const at::Tensor& mean, const at::Tensor& var, double epsilon,
-                bool relu) {
+TwoTensors max_pool(const at::Tensor& x, const at::Tensor& weight,
+                    const at::Tensor& bias, const at::Tensor& mean,
+                    const at::Tensor& var, const OptionalTensor& pixels,
+                    double epsilon, const OptionalTensor& kept_mean,
+                    const OptionalTensor& kept_var, double share) {
+  at::Tensor y = empty_map(
+      {x.size(0), x.size(1), (x.size(2) + 1) / 2, (x.size(3) + 1) / 2}, x);
+  at::Tensor taps = at::empty_like(y, y.options().dtype(at::kByte));
+  launch_on(kBatchNormMaxPool, x, Map(y).mapping(),
+            arguments(x, weight, bias, mean, var, epsilon, true),
+            pool_shape(x, y), kept_channels(kept_mean, kept_var, share, pixels),
+            y.mutable_data_ptr(), taps.mutable_data_ptr());
+  return {y, taps};
+}
+
+at::Tensor average_pool(const at::Tensor& x, const at::Tensor& weight,
+                        const at::Tensor& bias, const at::Tensor& mean,
+                        const at::Tensor& var, const OptionalTensor& pixels,
+                        double epsilon, const OptionalTensor& kept_mean,
+                        const OptionalTensor& kept_var, double share) {
+  at::Tensor y =
+      empty_map({x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2}, x);
+  launch_on(kBatchNormAveragePool, x, Map(y).mapping(),
+            arguments(x, weight, bias, mean, var, epsilon, true),
+            pool_shape(x, y), kept_channels(kept_mean, kept_var, share, pixels),
+            y.mutable_data_ptr());
+  return y;
+}
+
+TwoTensors sums(const at::Tensor& dy, const OptionalTensor& taps,
+                const at::Tensor& x, const at::Tensor& weight,
+                const at::Tensor& bias, const at::Tensor& mean,
+                const at::Tensor& var, double epsilon, bool relu) {
   require_vectors(dy, "a gradient");
-  const KernelGrid grid = Map(x).reducing();
+  const KernelGrid grid = (taps ? tiles_of(x) : Map(x)).reducing();
   Partial partial = partial_of(grid, x);
   at::Tensor dweight = per_channel(x), dbias = per_channel(x);
-  launch_on(kBatchNormSums, x, grid,
-            arguments(x, weight, bias, mean, var, epsilon, relu),
-            dy.const_data_ptr(), partial.for_kernel(), floats_of(dweight),
-            floats_of(dbias));
+  const BatchNormArguments n =
+      arguments(x, weight, bias, mean, var, epsilon, relu);
+  if (taps)
+    launch_on(kBatchNormMaxPoolSums, x, grid, n, dy.const_data_ptr(),
+              taps->const_data_ptr(), pool_shape(x, dy), partial.for_kernel(),
+              floats_of(dweight), floats_of(dbias));
+  else
+    launch_on(kBatchNormSums, x, grid, n, dy.const_data_ptr(),
+              partial.for_kernel(), floats_of(dweight), floats_of(dbias));
   return {dweight, dbias};
 }
 
@@ -216,14 +275,21 @@ TwoTensors add_up(const at::Tensor& dy, const at::Tensor& x,
                   bool relu, at::Tensor& dx, bool adds, at::Tensor& offset,
                   at::Tensor& slope) {
   require_vectors(dy, "a gradient");
-  const KernelGrid grid = Map(x).reducing();
+  const bool pooled = dy.sizes() != x.sizes();
+  const KernelGrid grid = (pooled ? tiles_of(x) : Map(x)).reducing();
   Partial partial = partial_of(grid, x);
   at::Tensor dweight = per_channel(x), dbias = per_channel(x);
-  launch_on(kBatchNormAddUp, x, grid,
-            arguments(x, weight, bias, mean, var, epsilon, relu),
-            dy.const_data_ptr(), partial.for_kernel(), floats_of(dweight),
-            floats_of(dbias), rows_of(dx), static_cast<int>(adds),
-            {floats_of(offset), floats_of(slope)});
+  const BatchNormArguments n =
+      arguments(x, weight, bias, mean, var, epsilon, relu);
+  const PendingCorrections pending{floats_of(offset), floats_of(slope)};
+  if (pooled)
+    launch_on(kBatchNormAveragePoolAddUp, x, grid, n, dy.const_data_ptr(),
+              pool_shape(x, dy), partial.for_kernel(), floats_of(dweight),
+              floats_of(dbias), rows_of(dx), static_cast<int>(adds), pending);
+  else
+    launch_on(kBatchNormAddUp, x, grid, n, dy.const_data_ptr(),
+              partial.for_kernel(), floats_of(dweight), floats_of(dbias),
+              rows_of(dx), static_cast<int>(adds), pending);
   return {dweight, dbias};
 }
 
@@ -238,17 +304,25 @@ at::Tensor corrected(const at::Tensor& sum, const at::Tensor& x,
   return dx;
 }
 
-at::Tensor gradient(const at::Tensor& dy, const at::Tensor& x,
-                    const at::Tensor& weight, const at::Tensor& bias,
-                    const at::Tensor& mean, const at::Tensor& var,
-                    const OptionalTensor& pixels, double epsilon, bool relu,
-                    const at::Tensor& dweight, const at::Tensor& dbias) {
+at::Tensor gradient(const at::Tensor& dy, const OptionalTensor& taps,
+                    const at::Tensor& x, const at::Tensor& weight,
+                    const at::Tensor& bias, const at::Tensor& mean,
+                    const at::Tensor& var, const OptionalTensor& pixels,
+                    double epsilon, bool relu, const at::Tensor& dweight,
+                    const at::Tensor& dbias) {
   require_vectors(dy, "a gradient");
   at::Tensor dx = channels_last_like(x);
-  launch_on(kBatchNormGradient, x, Map(x).mapping(),
-            arguments(x, weight, bias, mean, var, epsilon, relu),
-            dy.const_data_ptr(), floats(dweight), floats(dbias), number(pixels),
-            dx.mutable_data_ptr());
+  const BatchNormArguments n =
+      arguments(x, weight, bias, mean, var, epsilon, relu);
+  if (taps)
+    launch_on(kBatchNormMaxPoolGradient, x, tiles_of(x).mapping(), n,
+              dy.const_data_ptr(), taps->const_data_ptr(), pool_shape(x, dy),
+              floats(dweight), floats(dbias), number(pixels),
+              dx.mutable_data_ptr());
+  else
+    launch_on(kBatchNormGradient, x, Map(x).mapping(), n, dy.const_data_ptr(),
+              floats(dweight), floats(dbias), number(pixels),
+              dx.mutable_data_ptr());
   return dx;
 }
 
@@ -260,6 +334,8 @@ TORCH_LIBRARY_IMPL(chexnet, CUDA, library) {
   library.impl("batch_norm_moments", chexnet::moments);
   library.impl("merge_moments", chexnet::merge);
   library.impl("batch_norm_apply", chexnet::apply);
+  library.impl("batch_norm_max_pool", chexnet::max_pool);
+  library.impl("batch_norm_average_pool", chexnet::average_pool);
   library.impl("batch_norm_sums", chexnet::sums);
   library.impl("batch_norm_gradient", chexnet::gradient);
   library.impl("batch_norm_add_up", chexnet::add_up);

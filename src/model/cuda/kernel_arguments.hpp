@@ -8,9 +8,9 @@ namespace chexnet {
 // Of a block of BatchNorm's kernels: those that add up, and the others.
 constexpr int kReducingThreads = 512, kMappingThreads = 256;
 
-// Of a map that is pooled.
-struct PooledShape {
-  int height, width, vectors;
+// Of a map that is pooled, and of its windows.
+struct PoolShape {
+  int images, height, width, out_height, out_width;
 };
 
 // BatchNorm, and ReLU, of the map x by statistics per channel. Rows of x are

@@ -40,26 +40,36 @@ inline constexpr Kernel<void(BatchNormArguments n, const void* dy,
                              const float* all_rows, void* dx)>
     kBatchNormGradient{"batch_norm_gradient"};
 
+// --- kernels/batch_norm_pool.cu
+
+inline constexpr Kernel<void(BatchNormArguments n, PoolShape shape,
+                             KeptChannels kept, void* y, void* taps)>
+    kBatchNormMaxPool{"batch_norm_max_pool"};
+inline constexpr Kernel<void(BatchNormArguments n, const void* dy,
+                             const void* taps, PoolShape shape,
+                             PartialSums partial, float* dweight, float* dbias)>
+    kBatchNormMaxPoolSums{"batch_norm_max_pool_sums"};
+inline constexpr Kernel<void(
+    BatchNormArguments n, const void* dy, const void* taps, PoolShape shape,
+    const float* dweight, const float* dbias, const float* all_rows, void* dx)>
+    kBatchNormMaxPoolGradient{"batch_norm_max_pool_gradient"};
+inline constexpr Kernel<void(BatchNormArguments n, PoolShape shape,
+                             KeptChannels kept, void* y)>
+    kBatchNormAveragePool{"batch_norm_average_pool"};
+inline constexpr Kernel<void(BatchNormArguments n, const void* dy,
+                             PoolShape shape, PartialSums partial,
+                             float* dweight, float* dbias, WrittenRows dx,
+                             int adds, PendingCorrections pending)>
+    kBatchNormAveragePoolAddUp{"batch_norm_average_pool_add_up"};
+
 // --- kernels/moments.cu
 
 inline constexpr Kernel<void(const double* all, int ranks, int channels,
                              float* mean, float* var, float* pixels)>
     kMergeMoments{"merge_moments"};
 
-// --- kernels/pool.cu
+// --- kernels/relu.cu
 
-inline constexpr Kernel<void(const void* x, PooledShape in, PooledShape out,
-                             unsigned count, void* y, void* taps)>
-    kMaxPoolForward{"max_pool_forward"};
-inline constexpr Kernel<void(const void* dy, const void* taps, PooledShape in,
-                             PooledShape out, unsigned count, void* dx)>
-    kMaxPoolBackward{"max_pool_backward"};
-inline constexpr Kernel<void(const void* x, PooledShape in, PooledShape out,
-                             unsigned count, void* y)>
-    kAveragePoolForward{"average_pool_forward"};
-inline constexpr Kernel<void(const void* dy, PooledShape in, PooledShape out,
-                             unsigned count, void* dx)>
-    kAveragePoolBackward{"average_pool_backward"};
 inline constexpr Kernel<void(const void* dy, const void* more, const void* y,
                              unsigned count, void* dx)>
     kReluBackward{"relu_backward"};

@@ -65,7 +65,7 @@ cudaKernel_t own_kernel(const char* source, const char* name,
 
 std::string kernels_problem() {
   try {
-    own_kernel(kPoolKernels, "relu_backward", at::kFloat);
+    own_kernel(kReluKernels, "relu_backward", at::kFloat);
   } catch (const DeviceError& error) {
     return error.what();
   }

@@ -16,9 +16,9 @@ namespace chexnet {
 
 extern const char* const kKernelArguments;   // kernel_arguments.hpp
 extern const char* const kVectorKernels;     // kernels/vectors.cu
-extern const char* const kBatchNormKernels;  // kernels/batch_norm.cu
+extern const char* const kBatchNormKernels;  // kernels/batch_norm{,_pool}.cu
 extern const char* const kMomentKernels;     // kernels/moments.cu
-extern const char* const kPoolKernels;       // kernels/pool.cu
+extern const char* const kReluKernels;       // kernels/relu.cu
 
 constexpr int64_t kVectorBytes = 16;  // what a thread reads at once
 

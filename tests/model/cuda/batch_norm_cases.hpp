@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "model/cuda/kernel_grid.hpp"
 #include "model/cuda/kernels_on_cpu.hpp"
 #include "support/catch.hpp"
 
@@ -45,6 +47,27 @@ inline std::vector<unsigned> order_of(unsigned count, bool backwards) {
   if (backwards) std::ranges::reverse(order);
   return order;
 }
+
+// How a grid's blocks run: one after the other, or all at once.
+struct Launch {
+  int64_t threads = 64, blocks = 7;
+  bool backwards = false;
+  std::optional<unsigned> at_once = {};  // the seed
+};
+
+template <class Kernel>
+void on_grid(const KernelGrid& g, const Launch& launch, const Kernel& kernel) {
+  const cuda_words::Index grid{g.channel_blocks, g.row_blocks},
+      threads{g.block_vectors, g.block_rows};
+  if (launch.at_once)
+    cuda_words::run_at_once(grid, threads, *launch.at_once, kernel);
+  else
+    cuda_words::run_kernel(grid, threads,
+                           order_of(g.row_blocks, launch.backwards), kernel);
+}
+
+// Blocks of four threads: a thousand orders take seconds.
+constexpr Launch kSmall{.threads = 4, .blocks = 3};
 
 inline Case made(Case c, Values (*rounded)(const Values&), unsigned seed) {
   std::mt19937 random(seed);

@@ -1,29 +1,8 @@
 // The kernels' own source on threads of the CPU, against sums in double.
-#include <optional>
-
 #include "model/cuda/batch_norm_cases.hpp"
-#include "model/cuda/kernel_grid.hpp"
 
 namespace chexnet {
 namespace {
-
-// How a grid's blocks run: one after the other, or all at once.
-struct Launch {
-  int64_t threads = 64, blocks = 7;
-  bool backwards = false;
-  std::optional<unsigned> at_once = {};  // the seed
-};
-
-template <class Kernel>
-void on_grid(const KernelGrid& g, const Launch& launch, const Kernel& kernel) {
-  const cuda_words::Index grid{g.channel_blocks, g.row_blocks},
-      threads{g.block_vectors, g.block_rows};
-  if (launch.at_once)
-    cuda_words::run_at_once(grid, threads, *launch.at_once, kernel);
-  else
-    cuda_words::run_kernel(grid, threads,
-                           order_of(g.row_blocks, launch.backwards), kernel);
-}
 
 #define RESULTS_OF(space)                                                      \
   [](const Case& c, const Launch& launch) {                                    \
@@ -206,9 +185,6 @@ TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
     CHECK(there.readers_dx == back.readers_dx);
   }
 }
-
-// Blocks of four threads: a thousand orders take seconds.
-constexpr Launch kSmall{.threads = 4, .blocks = 3};
 
 TEST_CASE("sums are equal in a thousand orders of blocks that run at once") {
   for (const Element& element : elements()) {

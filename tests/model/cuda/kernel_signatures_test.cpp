@@ -34,18 +34,20 @@ bool same(Function*, const Listing& kernel, const std::string& name) {
 #define SAME(space, function, kernel) \
   same(&space::function, (kernel), #function)
 
-#define CHECK_ALL(space)                                           \
-  CHECK(SAME(space, batch_norm_statistics, kBatchNormStatistics)); \
-  CHECK(SAME(space, batch_norm_apply, kBatchNormApply));           \
-  CHECK(SAME(space, batch_norm_sums, kBatchNormSums));             \
-  CHECK(SAME(space, batch_norm_add_up, kBatchNormAddUp));          \
-  CHECK(SAME(space, batch_norm_corrected, kBatchNormCorrected));   \
-  CHECK(SAME(space, batch_norm_gradient, kBatchNormGradient));     \
-  CHECK(SAME(space, merge_moments, kMergeMoments));                \
-  CHECK(SAME(space, max_pool_forward, kMaxPoolForward));           \
-  CHECK(SAME(space, max_pool_backward, kMaxPoolBackward));         \
-  CHECK(SAME(space, average_pool_forward, kAveragePoolForward));   \
-  CHECK(SAME(space, average_pool_backward, kAveragePoolBackward)); \
+#define CHECK_ALL(space)                                                       \
+  CHECK(SAME(space, batch_norm_statistics, kBatchNormStatistics));             \
+  CHECK(SAME(space, batch_norm_apply, kBatchNormApply));                       \
+  CHECK(SAME(space, batch_norm_sums, kBatchNormSums));                         \
+  CHECK(SAME(space, batch_norm_add_up, kBatchNormAddUp));                      \
+  CHECK(SAME(space, batch_norm_corrected, kBatchNormCorrected));               \
+  CHECK(SAME(space, batch_norm_gradient, kBatchNormGradient));                 \
+  CHECK(SAME(space, batch_norm_max_pool, kBatchNormMaxPool));                  \
+  CHECK(SAME(space, batch_norm_max_pool_sums, kBatchNormMaxPoolSums));         \
+  CHECK(SAME(space, batch_norm_max_pool_gradient, kBatchNormMaxPoolGradient)); \
+  CHECK(SAME(space, batch_norm_average_pool, kBatchNormAveragePool));          \
+  CHECK(SAME(space, batch_norm_average_pool_add_up,                            \
+             kBatchNormAveragePoolAddUp));                                     \
+  CHECK(SAME(space, merge_moments, kMergeMoments));                            \
   CHECK(SAME(space, relu_backward, kReluBackward))
 
 }  // namespace

@@ -17,8 +17,10 @@ using namespace cuda_words;
 #include "model/cuda/kernels/vectors.cu"
 //
 #include "model/cuda/kernels/batch_norm.cu"
+//
+#include "model/cuda/kernels/batch_norm_pool.cu"
 #include "model/cuda/kernels/moments.cu"
-#include "model/cuda/kernels/pool.cu"
+#include "model/cuda/kernels/relu.cu"
 #undef ELEMENT_FP32
 }  // namespace fp32
 namespace fp16 {
@@ -27,8 +29,10 @@ using namespace cuda_words;
 #include "model/cuda/kernels/vectors.cu"
 //
 #include "model/cuda/kernels/batch_norm.cu"
+//
+#include "model/cuda/kernels/batch_norm_pool.cu"
 #include "model/cuda/kernels/moments.cu"
-#include "model/cuda/kernels/pool.cu"
+#include "model/cuda/kernels/relu.cu"
 #undef ELEMENT_FP16
 }  // namespace fp16
 namespace bf16 {
@@ -37,8 +41,10 @@ using namespace cuda_words;
 #include "model/cuda/kernels/vectors.cu"
 //
 #include "model/cuda/kernels/batch_norm.cu"
+//
+#include "model/cuda/kernels/batch_norm_pool.cu"
 #include "model/cuda/kernels/moments.cu"
-#include "model/cuda/kernels/pool.cu"
+#include "model/cuda/kernels/relu.cu"
 #undef ELEMENT_BF16
 }  // namespace bf16
 

@@ -2,34 +2,38 @@
 // that is added, ReLU, and gradients that came another way. After vectors.cu.
 //
 // A map is rows (images x height x width) of channels. A thread has one vector,
-// the same channels of many rows. blockDim.x vectors times blockDim.y rows are a
-// block's; gridDim.x blocks cover the channels, and all of gridDim.y divide the
-// rows among them. Sums are of fp32 in an order that depends on the shape of the
-// grid alone.
+// the same channels of many rows. blockDim.x vectors times blockDim.y rows are
+// a block's; gridDim.x blocks cover the channels, and all of gridDim.y divide
+// the rows among them. Sums are of fp32 in an order that depends on the shape
+// of the grid alone.
 
 constexpr int kSums = 2 * kWidth;  // of a vector: two for each channel
 using BlockSums = float[kReducingThreads * kSums];
 
+// Maps have less than 2^31 vectors (own_kernels_take()). 64 bits would cost
+// registers.
+using Row = unsigned int;
+
 // Where a thread reads and writes.
 struct Place {
-  long long row, rows_apart;
+  Row row, rows_apart;
   int vector;  // of a row
 };
 
 __device__ inline Place place() {
   Place p;
-  p.row = static_cast<long long>(blockIdx.y) * blockDim.y + threadIdx.y;
-  p.rows_apart = static_cast<long long>(gridDim.y) * blockDim.y;
+  p.row = blockIdx.y * blockDim.y + threadIdx.y;
+  p.rows_apart = gridDim.y * blockDim.y;
   p.vector = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   return p;
 }
 
-// use(row, load(row)) for each of the thread's rows. Loads of kAhead rows are on
-// their way before the first is used.
+// use(row, load(row)) for each of the thread's rows. Loads of kAhead rows are
+// on their way before the first is used.
 template <int kAhead, class Load, class Use>
-__device__ inline void for_rows(const Place& p, long long rows, const Load& load,
-                                const Use& use) {
-  for (long long row = p.row; row < rows; row += kAhead * p.rows_apart) {
+__device__ inline void for_rows(const Place& p, long long rows,
+                                const Load& load, const Use& use) {
+  for (Row row = p.row; row < rows; row += kAhead * p.rows_apart) {
     decltype(load(row)) loaded[kAhead];
     UNROLL(kAhead)
     for (int a = 0; a < kAhead; ++a)
@@ -37,8 +41,7 @@ __device__ inline void for_rows(const Place& p, long long rows, const Load& load
         loaded[a] = load(row + a * p.rows_apart);
     UNROLL(kAhead)
     for (int a = 0; a < kAhead; ++a)
-      if (row + a * p.rows_apart < rows)
-        use(row + a * p.rows_apart, loaded[a]);
+      if (row + a * p.rows_apart < rows) use(row + a * p.rows_apart, loaded[a]);
   }
 }
 
@@ -64,13 +67,33 @@ __device__ inline void channels_of(const float* values, int vector,
   }
 }
 
-// 1 / sqrt(variance + epsilon), of equal bits in all kernels: ReLU cuts the same
-// elements in backward.
-__device__ inline void inverse_deviations(const BatchNormArguments& n, int vector,
-                                          float (&to)[kWidth]) {
+// 1 / sqrt(variance + epsilon).
+__device__ inline void inverse_deviations(const BatchNormArguments& n,
+                                          int vector, float (&to)[kWidth]) {
   channels_of(n.var, vector, to);
   for (int i = 0; i < kWidth; ++i) to[i] = 1.0F / sqrtf(to[i] + n.epsilon);
 }
+
+// BatchNorm of a vector's channels: offset + scale * (x - center), with scale =
+// weight / sqrt(variance + epsilon). Of equal bits in all kernels: ReLU cuts
+// the same elements in backward.
+struct Normal {
+  float center[kWidth], scale[kWidth], offset[kWidth];
+  __device__ inline Normal(const BatchNormArguments& n, int vector) {
+    float weight[kWidth];
+    channels_of(n.mean, vector, center);
+    inverse_deviations(n, vector, scale);
+    channels_of(n.weight, vector, weight);
+    channels_of(n.bias, vector, offset);
+    for (int i = 0; i < kWidth; ++i) scale[i] *= weight[i];
+  }
+  __device__ inline float of(float distance, int i) const {
+    return fmaf(distance, scale[i], offset[i]);
+  }
+};
+
+// A NaN stays one.
+__device__ inline float relu(float value) { return value <= 0 ? 0 : value; }
 
 // Adds `sums` of all threads and blocks. True in the block that comes last for
 // these channels: there `total[i * blockDim.x + threadIdx.x]` is the sum `i` of
@@ -82,8 +105,8 @@ __device__ inline bool add_all(const float (&sums)[kSums],
   const int width = static_cast<int>(blockDim.x);
   const int height = static_cast<int>(blockDim.y);
   const int threads = width * height;
-  const int thread = static_cast<int>(threadIdx.y) * width +
-                     static_cast<int>(threadIdx.x);
+  const int thread =
+      static_cast<int>(threadIdx.y) * width + static_cast<int>(threadIdx.x);
   const int own = width * kSums;  // sums of a block
   const int all = own * static_cast<int>(gridDim.x);
   for (int i = 0; i < kSums; ++i) total[i * threads + thread] = sums[i];
@@ -134,8 +157,8 @@ __device__ inline bool add_all(const float (&sums)[kSums],
 // `moments` is given, that alone, [2 * channels + 1]: means, variances and the
 // number of rows, for who has the other ranks' too. Rows are also written to
 // `copy`, where it is given.
-// The sums are of distances from the mean of eight rows, so that a mean far from
-// 0, or one strange pixel, takes few digits from the variance.
+// The sums are of distances from the mean of eight rows, so that a mean far
+// from 0, or one strange pixel, takes few digits from the variance.
 KERNEL void __launch_bounds__(kReducingThreads)
     batch_norm_statistics(const Vector* x, long long rows, int vectors,
                           WrittenRows copy, PartialSums partial, float* mean,
@@ -152,8 +175,8 @@ KERNEL void __launch_bounds__(kReducingThreads)
   }
   Vector* const copied = static_cast<Vector*>(copy.first);
   for_rows<4>(
-      p, rows, [&](long long row) { return x[row * vectors + p.vector]; },
-      [&](long long row, const Vector& loaded) {
+      p, rows, [&](Row row) { return x[row * vectors + p.vector]; },
+      [&](Row row, const Vector& loaded) {
         if (copied) copied[row * copy.apart + p.vector] = loaded;
         float v[kWidth];
         read(loaded, v);
@@ -185,45 +208,71 @@ KERNEL void __launch_bounds__(kReducingThreads)
   }
 }
 
-// y = (x - mean) * scale + bias (+ shortcut), then ReLU, with scale = weight /
-// sqrt(var + epsilon). `kept`, where it is given, learns of the statistics.
+// Where `kept` is given, it learns of the statistics.
+__device__ inline void keep(const KeptChannels& kept,
+                            const BatchNormArguments& n, const Place& p) {
+  if (!kept.mean || p.row != 0) return;
+  const float count = kept.rows ? *kept.rows : static_cast<float>(n.rows);
+  const float unbiased = count > 1 ? count / (count - 1) : 0;
+  for (int i = 0; i < kWidth; ++i) {
+    const int channel = p.vector * kWidth + i;
+    kept.mean[channel] += kept.share * n.mean[channel];
+    kept.var[channel] += kept.share * (n.var[channel] * unbiased);
+  }
+}
+
+// y = BatchNorm(x) (+ shortcut), then ReLU.
 KERNEL void __launch_bounds__(kMappingThreads)
     batch_norm_apply(BatchNormArguments n, const Vector* shortcut,
                      KeptChannels kept, Vector* y) {
   const Place p = place();
-  if (kept.mean && p.row == 0) {
-    const float count = kept.rows ? *kept.rows : static_cast<float>(n.rows);
-    const float unbiased = count > 1 ? count / (count - 1) : 0;
-    for (int i = 0; i < kWidth; ++i) {
-      const int channel = p.vector * kWidth + i;
-      kept.mean[channel] += kept.share * n.mean[channel];
-      kept.var[channel] += kept.share * (n.var[channel] * unbiased);
-    }
-  }
-  float center[kWidth], scale[kWidth], offset[kWidth], w[kWidth];
-  channels_of(n.mean, p.vector, center);
-  inverse_deviations(n, p.vector, scale);
-  channels_of(n.weight, p.vector, w);
-  channels_of(n.bias, p.vector, offset);
-  for (int i = 0; i < kWidth; ++i) scale[i] *= w[i];
+  keep(kept, n, p);
+  const Normal normal(n, p.vector);
   for_rows<4>(
       p, n.rows,
-      [&](long long row) {
-        return Two{
-            vectors_of(n.x)[row * n.x_apart + p.vector],
-            shortcut ? shortcut[row * n.vectors + p.vector] : Vector{}};
+      [&](Row row) {
+        return Two{vectors_of(n.x)[row * n.x_apart + p.vector],
+                   shortcut ? shortcut[row * n.vectors + p.vector] : Vector{}};
       },
-      [&](long long row, const Two& loaded) {
+      [&](Row row, const Two& loaded) {
         float v[kWidth], more[kWidth];
         read(loaded.first, v);
         read(loaded.second, more);
         for (int i = 0; i < kWidth; ++i) {
-          v[i] = fmaf(v[i] - center[i], scale[i], offset[i]) + more[i];
-          if (n.relu) v[i] = v[i] < 0 ? 0 : v[i];  // a NaN stays one
+          v[i] = normal.of(v[i] - normal.center[i], i) + more[i];
+          if (n.relu) v[i] = relu(v[i]);
         }
         y[row * n.vectors + p.vector] = written(v);
       });
 }
+
+// A gradient that has a value for each element of x. Those of
+// batch_norm_pool.cu come from a map that was pooled.
+template <int kAhead>
+struct DenseGradient {
+  static constexpr bool kIsCut = false;  // by ReLU
+  const Vector* dy;
+  // use(row, dy, x, what is in `sum`) for each of the thread's rows. `sum` may
+  // be none.
+  template <class Use>
+  __device__ inline void for_each(const Place& p, const BatchNormArguments& n,
+                                  const WrittenRows& sum,
+                                  const Use& use) const {
+    const Vector* const before = vectors_of(sum.first);
+    for_rows<kAhead>(
+        p, n.rows,
+        [&](Row row) {
+          return Three{dy[row * n.vectors + p.vector],
+                       vectors_of(n.x)[row * n.x_apart + p.vector],
+                       before ? before[row * sum.apart + p.vector] : Vector{}};
+        },
+        [&](Row row, const Three& loaded) {
+          float d[kWidth];
+          read(loaded.first, d);
+          use(row, d, loaded.second, loaded.third);
+        });
+  }
+};
 
 // Where a reader of x adds its part of the gradient by x.
 struct ReadersSum {
@@ -232,43 +281,39 @@ struct ReadersSum {
   PendingCorrections pending;
 };
 
-// The two kernels that follow.
-template <bool kAddsUp>
-__device__ inline void backward_sums(const BatchNormArguments& n, const Vector* dy,
+// Sums over the rows of dy, 0 where ReLU cut: dbias = sum(dy) and dweight =
+// sum(dy * (x - mean) * invstd).
+//
+// With kAddsUp, in the same pass, the gradient by an x that several BatchNorms
+// read, as far as it is of a row alone: dx = scale * dy, or with `adds` that on
+// top of what is in dx. What remains is linear in x; batch_norm_corrected takes
+// it away once for all readers, who add it up in `pending`.
+template <bool kAddsUp, class Gradient>
+__device__ inline void backward_sums(const BatchNormArguments& n,
+                                     const Gradient& gradient,
                                      const PartialSums& partial, float* total,
                                      float* dweight, float* dbias,
                                      const ReadersSum& sum_of) {
   const Place p = place();
-  float center[kWidth], scale[kWidth], offset[kWidth], w[kWidth];
-  channels_of(n.mean, p.vector, center);
-  inverse_deviations(n, p.vector, scale);
-  channels_of(n.weight, p.vector, w);
-  channels_of(n.bias, p.vector, offset);
-  for (int i = 0; i < kWidth; ++i) scale[i] *= w[i];
+  const Normal normal(n, p.vector);
   Vector* const dx = static_cast<Vector*>(sum_of.dx.first);
   float sums[kSums] = {};
-  for_rows<kAddsUp ? 3 : 4>(
-      p, n.rows,
-      [&](long long row) {
-        return Three{dy[row * n.vectors + p.vector],
-                     vectors_of(n.x)[row * n.x_apart + p.vector],
-                     kAddsUp && sum_of.adds
-                         ? dx[row * sum_of.dx.apart + p.vector]
-                         : Vector{}};
-      },
-      [&](long long row, const Three& loaded) {
-        float d[kWidth], v[kWidth];
-        read(loaded.first, d);
-        read(loaded.second, v);
+  gradient.for_each(
+      p, n, {kAddsUp && sum_of.adds ? dx : nullptr, sum_of.dx.apart},
+      [&](Row row, float(&d)[kWidth], const Vector& x, const Vector& before) {
+        float v[kWidth];
+        read(x, v);
         for (int i = 0; i < kWidth; ++i) {
-          const float distance = v[i] - center[i];
-          if (n.relu && fmaf(distance, scale[i], offset[i]) <= 0) d[i] = 0;
+          const float distance = v[i] - normal.center[i];
+          if (!Gradient::kIsCut && n.relu && normal.of(distance, i) <= 0)
+            d[i] = 0;
           sums[i] += d[i];
           sums[kWidth + i] += d[i] * distance;
         }
         if (!kAddsUp) return;
-        read(loaded.third, v);
-        for (int i = 0; i < kWidth; ++i) d[i] = fmaf(d[i], scale[i], v[i]);
+        read(before, v);
+        for (int i = 0; i < kWidth; ++i)
+          d[i] = fmaf(d[i], normal.scale[i], v[i]);
         dx[row * sum_of.dx.apart + p.vector] = written(d);
       });
   if (!add_all(sums, partial, total)) return;
@@ -282,31 +327,26 @@ __device__ inline void backward_sums(const BatchNormArguments& n, const Vector* 
     dbias[channel] = db;
     dweight[channel] = dw;
     if (kAddsUp) {
-      sum_of.pending.offset[channel] += scale[i] * db;
-      sum_of.pending.slope[channel] += scale[i] * invstd[i] * dw;
+      sum_of.pending.offset[channel] += normal.scale[i] * db;
+      sum_of.pending.slope[channel] += normal.scale[i] * invstd[i] * dw;
     }
   }
 }
 
-// Sums over the rows of dy, 0 where ReLU cut: dbias = sum(dy) and dweight =
-// sum(dy * (x - mean) * invstd).
 KERNEL void __launch_bounds__(kReducingThreads)
     batch_norm_sums(BatchNormArguments n, const Vector* dy, PartialSums partial,
                     float* dweight, float* dbias) {
   SHARED(BlockSums, total);
-  backward_sums<false>(n, dy, partial, total, dweight, dbias, {});
+  backward_sums<false>(n, DenseGradient<4>{dy}, partial, total, dweight, dbias,
+                       {});
 }
 
-// The same, and in the same pass the gradient by an x that several BatchNorms
-// read, as far as it is of a row alone: dx = scale * dy, or with `adds` that on
-// top of what is in dx. What remains is linear in x; batch_norm_corrected takes
-// it away once for all readers, who add it up in `pending`.
 KERNEL void __launch_bounds__(kReducingThreads)
     batch_norm_add_up(BatchNormArguments n, const Vector* dy,
                       PartialSums partial, float* dweight, float* dbias,
                       WrittenRows dx, int adds, PendingCorrections pending) {
   SHARED(BlockSums, total);
-  backward_sums<true>(n, dy, partial, total, dweight, dbias,
+  backward_sums<true>(n, DenseGradient<3>{dy}, partial, total, dweight, dbias,
                       {dx, adds, pending});
 }
 
@@ -315,7 +355,8 @@ KERNEL void __launch_bounds__(kReducingThreads)
 KERNEL void __launch_bounds__(kMappingThreads)
     batch_norm_corrected(ReadRows sum, ReadRows x, long long rows, int vectors,
                          const float* mean, const float* offsets,
-                         const float* slopes, const float* all_rows, Vector* dx) {
+                         const float* slopes, const float* all_rows,
+                         Vector* dx) {
   const Place p = place();
   const float count = all_rows ? *all_rows : static_cast<float>(rows);
   float center[kWidth], offset[kWidth], slope[kWidth];
@@ -328,11 +369,11 @@ KERNEL void __launch_bounds__(kMappingThreads)
   }
   for_rows<4>(
       p, rows,
-      [&](long long row) {
+      [&](Row row) {
         return Two{vectors_of(sum.first)[row * sum.apart + p.vector],
                    vectors_of(x.first)[row * x.apart + p.vector]};
       },
-      [&](long long row, const Two& loaded) {
+      [&](Row row, const Two& loaded) {
         float d[kWidth], v[kWidth];
         read(loaded.first, d);
         read(loaded.second, v);
@@ -346,38 +387,39 @@ KERNEL void __launch_bounds__(kMappingThreads)
 // and scale = weight * invstd (Ioffe and Szegedy, 2015). Means are dbias and
 // dweight by the number of rows, or by *all_rows, where they are sums of other
 // ranks' rows too.
-KERNEL void __launch_bounds__(kMappingThreads)
-    batch_norm_gradient(BatchNormArguments n, const Vector* dy, const float* dweight,
-                        const float* dbias, const float* all_rows, Vector* dx) {
+template <class Gradient>
+__device__ inline void backward_map(const BatchNormArguments& n,
+                                    const Gradient& gradient,
+                                    const float* dweight, const float* dbias,
+                                    const float* all_rows, Vector* dx) {
   const Place p = place();
+  const Normal normal(n, p.vector);
   const float count = all_rows ? *all_rows : static_cast<float>(n.rows);
-  float center[kWidth], scale[kWidth], offset[kWidth], flat[kWidth],
-      slope[kWidth];
-  channels_of(n.mean, p.vector, center);
-  channels_of(n.bias, p.vector, offset);
+  float flat[kWidth], slope[kWidth];
   inverse_deviations(n, p.vector, slope);
-  channels_of(n.weight, p.vector, scale);
   for (int i = 0; i < kWidth; ++i) {
     const int channel = p.vector * kWidth + i;
-    scale[i] *= slope[i];
-    flat[i] = -scale[i] * (dbias[channel] / count);
-    slope[i] *= -scale[i] * (dweight[channel] / count);
+    flat[i] = -normal.scale[i] * (dbias[channel] / count);
+    slope[i] *= -normal.scale[i] * (dweight[channel] / count);
   }
-  for_rows<4>(
-      p, n.rows,
-      [&](long long row) {
-        return Two{dy[row * n.vectors + p.vector],
-                   vectors_of(n.x)[row * n.x_apart + p.vector]};
-      },
-      [&](long long row, const Two& loaded) {
-        float d[kWidth], v[kWidth];
-        read(loaded.first, d);
-        read(loaded.second, v);
+  gradient.for_each(
+      p, n, {},
+      [&](Row row, float(&d)[kWidth], const Vector& x, const Vector&) {
+        float v[kWidth];
+        read(x, v);
         for (int i = 0; i < kWidth; ++i) {
-          const float distance = v[i] - center[i];
-          if (n.relu && fmaf(distance, scale[i], offset[i]) <= 0) d[i] = 0;
-          d[i] = fmaf(d[i], scale[i], fmaf(distance, slope[i], flat[i]));
+          const float distance = v[i] - normal.center[i];
+          if (!Gradient::kIsCut && n.relu && normal.of(distance, i) <= 0)
+            d[i] = 0;
+          d[i] = fmaf(d[i], normal.scale[i], fmaf(distance, slope[i], flat[i]));
         }
         dx[row * n.vectors + p.vector] = written(d);
       });
+}
+
+KERNEL void __launch_bounds__(kMappingThreads)
+    batch_norm_gradient(BatchNormArguments n, const Vector* dy,
+                        const float* dweight, const float* dbias,
+                        const float* all_rows, Vector* dx) {
+  backward_map(n, DenseGradient<4>{dy}, dweight, dbias, all_rows, dx);
 }

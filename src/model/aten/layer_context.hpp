@@ -1,0 +1,31 @@
+// What layers are made with, and what their forward is told.
+#pragma once
+
+#include <c10/core/MemoryFormat.h>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/model/backend.hpp"
+#include "chexnet/model/engine/micro_batch.hpp"
+#include "chexnet/model/parameters.hpp"
+#include "gradient_writer.hpp"
+
+namespace chexnet {
+
+// What layers share. `sync` is set for synchronized BatchNorm; with `kernels`
+// our own compute where they can (own_operators.hpp).
+struct LayerContext {
+  Parameters& parameters;
+  GradientWriter& gradients;
+  Communicator* sync = nullptr;
+  at::MemoryFormat memory_format = at::MemoryFormat::ChannelsLast;
+  bool kernels = false;
+};
+
+// What every layer of one forward is told.
+struct ForwardPass {
+  Mode mode;
+  const MicroBatch& micro_batch;  // whose batch statistics these are
+  bool training() const { return mode == Mode::kTraining; }
+};
+
+}  // namespace chexnet

@@ -125,7 +125,7 @@ TEST_CASE("DenseNet-121 on 256 GPUs with 1 % jitter keeps 96 %") {
   step.gradient_bytes = 2 * 6.97e6;
   step.bucket_bytes = 2e6;
   for (const double images_per_s :
-       {3770.0, 5300.0}) {  // H100, H200 (docs/cluster.md)
+       {5420.0, 7760.0}) {  // H100, H200 (docs/cluster.md)
     step.compute_s = 128 / images_per_s;
     CHECK(predict(step, {}, {8, 400, 360, 3, 6}, 128, 256).efficiency > 0.96);
   }

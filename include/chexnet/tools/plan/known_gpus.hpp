@@ -12,8 +12,7 @@ struct KnownGpu {
   double memory_gb_per_s;  // as the vendor states it
   double dense_tflops;     // 16-bit tensor cores, without sparsity; the same
   std::string_view source;
-  // DenseNet-121 at 224 px in 16 bits with ATen's operators, as the program
-  // computes on GPUs: computed, not measured.
+  // A step of DenseNet-121 at 224 px in 16 bits: computed, not measured.
   double images_per_s;
 };
 

@@ -109,7 +109,9 @@ Partial partial_of(const KernelGrid& grid, const at::Tensor& x) {
   const auto options = x.options().memory_format(c10::nullopt);
   Partial partial;
   partial.sums =
-      at::empty({grid.row_blocks, 2 * x.size(1)}, options.dtype(at::kFloat));
+      at::empty({grid.row_blocks, grid.channel_blocks, grid.block_vectors,
+                 2 * kVectorBytes / static_cast<int64_t>(x.element_size())},
+                options.dtype(at::kFloat));
   const std::scoped_lock lock(mutex);
   at::Tensor& own = counters[{selected_gpu(), current_stream()}];
   if (!own.defined() || own.numel() < grid.channel_blocks)

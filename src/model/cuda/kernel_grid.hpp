@@ -13,7 +13,8 @@ struct KernelGrid {
 };
 
 // For a map of `rows` times `vectors`, at least one of each: blocks of at most
-// `threads`, about `blocks` in all, of which none is without a row. What is
+// `threads`, about `blocks` in all, of which none is without a row or a vector.
+// The last one over the channels may have less vectors than threads. What is
 // added up over row_blocks is added in the same order wherever this is equal.
 inline KernelGrid kernel_grid(int64_t rows, int64_t vectors, int64_t threads,
                               int64_t blocks) {
@@ -22,7 +23,15 @@ inline KernelGrid kernel_grid(int64_t rows, int64_t vectors, int64_t threads,
   constexpr int64_t kMostVectors = 16;
   int64_t width = std::min(vectors, kMostVectors);
   while (vectors % width != 0) --width;
-  const int64_t height = threads / width, across = vectors / width;
+  // Short pieces are slow to read, and their many blocks over the channels
+  // leave multiprocessors without one: better some idle threads, at most a
+  // sixteenth.
+  const auto across_of = [&](int64_t w) { return (vectors + w - 1) / w; };
+  if (width <= 8 && width < vectors) {
+    width = kMostVectors;
+    while ((across_of(width) * width - vectors) * 16 > vectors) --width;
+  }
+  const int64_t height = threads / width, across = across_of(width);
   const int64_t down = std::clamp<int64_t>(
       (rows + height - 1) / height, 1, std::max<int64_t>(blocks / across, 1));
   return {static_cast<unsigned>(width), static_cast<unsigned>(height),

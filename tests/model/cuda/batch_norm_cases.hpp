@@ -69,6 +69,13 @@ void on_grid(const KernelGrid& g, const Launch& launch, const Kernel& kernel) {
 // Blocks of four threads: a thousand orders take seconds.
 constexpr Launch kSmall{.threads = 4, .blocks = 3};
 
+// Room for PartialSums, of vectors of `width` channels.
+inline Values room_for_sums(const KernelGrid& g, int width) {
+  return Values(size_t{g.row_blocks} * g.channel_blocks * g.block_vectors * 2 *
+                    static_cast<size_t>(width),
+                NAN);
+}
+
 inline Case made(Case c, Values (*rounded)(const Values&), unsigned seed) {
   std::mt19937 random(seed);
   const auto fill = [&](size_t count, float center, float width) {

@@ -147,8 +147,8 @@ Doubles by_kernels(const Block& b) {
     }
     const int vectors = static_cast<int>(channels) / kWidth;
     const KernelGrid g = kernel_grid(kRows, vectors, 64, 7);
-    Values sums(g.row_blocks * static_cast<size_t>(channels) * 2),
-        dweight(static_cast<size_t>(channels)), dbias(dweight.size());
+    Values sums = room_for_sums(g, kWidth),
+           dweight(static_cast<size_t>(channels)), dbias(dweight.size());
     std::vector<unsigned> arrived(g.channel_blocks);
     on_grid(g, [&] {
       bf16::batch_norm_add_up(

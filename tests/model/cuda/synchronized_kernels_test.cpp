@@ -27,7 +27,7 @@ void append(Values& all, const Values& more) {
     const int vectors = static_cast<int>(c.size.channels) / space::kWidth;    \
     const auto run = [&](int64_t rows, const auto& kernel) {                  \
       const KernelGrid g = kernel_grid(rows, vectors, 64, 7);                 \
-      Values sums(g.row_blocks* channels * 2, NAN);                           \
+      Values sums = room_for_sums(g, space::kWidth);                          \
       std::vector<unsigned> arrived(g.channel_blocks);                        \
       cuda_words::run_kernel(                                                 \
           {g.channel_blocks, g.row_blocks}, {g.block_vectors, g.block_rows},  \

@@ -3,8 +3,8 @@
 //
 // A map is rows (images x height x width) of channels. A thread has one vector,
 // the same channels of many rows. blockDim.x vectors times blockDim.y rows are
-// a block's; gridDim.x blocks cover the channels, and all of gridDim.y divide
-// the rows among them. Sums are of fp32 in an order that depends on the shape
+// a block's; gridDim.x blocks cover the channels, the last with threads that
+// may have none, and all of gridDim.y divide the rows among them. Sums are of fp32 in an order that depends on the shape
 // of the grid alone.
 
 constexpr int kSums = 2 * kWidth;  // of a vector: two for each channel
@@ -20,11 +20,17 @@ struct Place {
   int vector;  // of a row
 };
 
-__device__ inline Place place() {
+constexpr Row kNoRow = 0xffffffffU;
+
+// A thread beyond the last of `vectors` has that one, to read, and no row.
+__device__ inline Place place(int vectors) {
   Place p;
   p.row = blockIdx.y * blockDim.y + threadIdx.y;
   p.rows_apart = gridDim.y * blockDim.y;
   p.vector = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (p.vector < vectors) return p;
+  p.vector = vectors - 1;
+  p.row = kNoRow;
   return p;
 }
 
@@ -164,7 +170,7 @@ KERNEL void __launch_bounds__(kReducingThreads)
                           WrittenRows copy, PartialSums partial, float* mean,
                           float* var, double* moments) {
   SHARED(BlockSums, total);
-  const Place p = place();
+  const Place p = place(vectors);
   constexpr int kSample = 8;
   float middle[kWidth] = {}, sums[kSums] = {};
   UNROLL(kSample)
@@ -187,7 +193,7 @@ KERNEL void __launch_bounds__(kReducingThreads)
         }
       });
   if (!add_all(sums, partial, total)) return;
-  if (threadIdx.y != 0) return;
+  if (threadIdx.y != 0 || p.row == kNoRow) return;
   const float count = static_cast<float>(rows);
   for (int i = 0; i < kWidth; ++i) {
     const int channel = p.vector * kWidth + i;
@@ -225,7 +231,7 @@ __device__ inline void keep(const KeptChannels& kept,
 KERNEL void __launch_bounds__(kMappingThreads)
     batch_norm_apply(BatchNormArguments n, const Vector* shortcut,
                      KeptChannels kept, Vector* y) {
-  const Place p = place();
+  const Place p = place(n.vectors);
   keep(kept, n, p);
   const Normal normal(n, p.vector);
   for_rows<4>(
@@ -294,7 +300,7 @@ __device__ inline void backward_sums(const BatchNormArguments& n,
                                      const PartialSums& partial, float* total,
                                      float* dweight, float* dbias,
                                      const ReadersSum& sum_of) {
-  const Place p = place();
+  const Place p = place(n.vectors);
   const Normal normal(n, p.vector);
   Vector* const dx = static_cast<Vector*>(sum_of.dx.first);
   float sums[kSums] = {};
@@ -317,7 +323,7 @@ __device__ inline void backward_sums(const BatchNormArguments& n,
         dx[row * sum_of.dx.apart + p.vector] = written(d);
       });
   if (!add_all(sums, partial, total)) return;
-  if (threadIdx.y != 0) return;
+  if (threadIdx.y != 0 || p.row == kNoRow) return;
   float invstd[kWidth];
   inverse_deviations(n, p.vector, invstd);
   for (int i = 0; i < kWidth; ++i) {
@@ -357,7 +363,7 @@ KERNEL void __launch_bounds__(kMappingThreads)
                          const float* mean, const float* offsets,
                          const float* slopes, const float* all_rows,
                          Vector* dx) {
-  const Place p = place();
+  const Place p = place(vectors);
   const float count = all_rows ? *all_rows : static_cast<float>(rows);
   float center[kWidth], offset[kWidth], slope[kWidth];
   channels_of(mean, p.vector, center);
@@ -392,7 +398,7 @@ __device__ inline void backward_map(const BatchNormArguments& n,
                                     const Gradient& gradient,
                                     const float* dweight, const float* dbias,
                                     const float* all_rows, Vector* dx) {
-  const Place p = place();
+  const Place p = place(n.vectors);
   const Normal normal(n, p.vector);
   const float count = all_rows ? *all_rows : static_cast<float>(n.rows);
   float flat[kWidth], slope[kWidth];

@@ -56,7 +56,7 @@ __device__ inline Row windows_of(const PoolShape& shape) {
 KERNEL void __launch_bounds__(kMappingThreads)
     batch_norm_max_pool(BatchNormArguments n, PoolShape shape,
                         KeptChannels kept, Vector* y, Taps* taps) {
-  const Place p = place();
+  const Place p = place(n.vectors);
   keep(kept, n, p);
   const Normal normal(n, p.vector);
   for (Row at = p.row; at < windows_of(shape); at += p.rows_apart) {
@@ -99,7 +99,7 @@ KERNEL void __launch_bounds__(kMappingThreads)
 KERNEL void __launch_bounds__(kMappingThreads)
     batch_norm_average_pool(BatchNormArguments n, PoolShape shape,
                             KeptChannels kept, Vector* y) {
-  const Place p = place();
+  const Place p = place(n.vectors);
   keep(kept, n, p);
   const Normal normal(n, p.vector);
   for (Row at = p.row; at < windows_of(shape); at += p.rows_apart) {

@@ -62,6 +62,8 @@ Optimizer::Optimizer(const TrainConfig& config, Parameters& parameters,
   }
 }
 
+void Optimizer::set_rate(double lr) { rate_.fill_(lr); }
+
 void Optimizer::step(const std::optional<at::Tensor>& not_finite) {
   steps_.add_(1);
   for (Group& group : groups_) update(group, not_finite);

@@ -22,7 +22,7 @@ class Optimizer {
   Optimizer(const TrainConfig& config, Parameters& parameters,
             int64_t trainable_end);
   // Of the steps from now on; for fused operators a device holds it in fp32.
-  void set_rate(double lr) { rate_.fill_(lr); }
+  void set_rate(double lr);
   // `not_finite`, of the gradients (gradient_control.hpp): 1 = nothing changes.
   // The host does not wait for it.
   void step(const std::optional<at::Tensor>& not_finite = {});

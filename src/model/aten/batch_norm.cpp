@@ -138,7 +138,7 @@ at::Tensor BatchNorm::forward_in_passes(
       find_statistics(context_, x, {}, pass.mode, call.kernels, statistics);
     }
   }
-  const at::Tensor y =
+  at::Tensor y =
       call.kernels
           ? forward_by_kernels(call, shortcut, kept)
           : activation_.forward(

@@ -147,7 +147,7 @@ at::Tensor masked(const at::Tensor& dy, const OptionalTensor& taps,
                   const at::Tensor& x, const at::Tensor& weight,
                   const at::Tensor& bias, const at::Tensor& mean,
                   const at::Tensor& var, double epsilon, bool relu) {
-  const at::Tensor whole = unpooled(dy, taps, x);
+  at::Tensor whole = unpooled(dy, taps, x);
   if (!relu || taps) return whole;
   return at::threshold_backward(
       whole, normalized(x, weight, bias, mean, var, epsilon), 0);

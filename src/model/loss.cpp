@@ -122,7 +122,8 @@ LossResult BinaryCrossEntropy::operator()(
   const at::Tensor up = positive_ * y * mask;
   const at::Tensor down = negative_ * (1 - y) * mask;
   if (logits.is_cpu() && logits.scalar_type() == at::kFloat)
-    return entry_by_entry(logits, up, down, scale / entries.item<double>());
+    return entry_by_entry(logits, up, down,
+                          scale / *entries.const_data_ptr<double>());
   // On a GPU in double as well, so that it can be compared with the CPU.
   const auto type = logits.scalar_type();
   const auto wide = [type](const at::Tensor& values) {

@@ -80,7 +80,9 @@ at::Tensor RecordedSteps::run(const std::vector<at::Tensor>& tensors,
   if (recorder_ == nullptr || recordings_.size() == kRecordings ||
       ++eager_ <= kEager)
     return step.compute();
-  return try_to_record(inputs, step);
+  step.settle();
+  if (recordings_.empty()) return compared(inputs, step);
+  return record(inputs, step) ? replay(recordings_.size() - 1) : step.compute();
 }
 
 at::Tensor RecordedSteps::replay(size_t index) {
@@ -112,47 +114,55 @@ RecordedSteps::Recording RecordedSteps::recorded(const Inputs& inputs,
   return recording;
 }
 
-at::Tensor RecordedSteps::try_to_record(const Inputs& inputs,
-                                        const Step& step) {
-  step.settle();
+// On every rank or on none, as its collectives need all.
+bool RecordedSteps::record(const Inputs& inputs, const Step& step) {
+  const std::string cannot = "a step cannot be recorded: ";
+  std::string problem;
+  try {
+    recordings_.push_back(recorded(inputs, step));
+  } catch (const c10::Error& error) {
+    problem = cannot + error.what_without_backtrace();
+  } catch (const DeviceError& error) {
+    problem = cannot + error.what();
+  }
+  if (!any_rank(comm_, !problem.empty())) return true;
+  give_up(problem);
+  return false;
+}
+
+// Of the first recording alone: beside it there may be no memory for a step
+// that is not recorded.
+at::Tensor RecordedSteps::compared(const Inputs& inputs, const Step& step) {
   const State before = copy_of(step.state);
-  const at::Tensor figures_of_eager = compute_and_wait(step);
-  at::Tensor figures = figures_of_eager;
+  at::Tensor figures = compute_and_wait(step);
   const State eager = copy_of(step.state);
   restore(step.state, before);
   compute_and_wait(step);
   const State again = copy_of(step.state);
   restore(step.state, before);
 
-  std::string problem;
-  try {
-    recordings_.push_back(recorded(inputs, step));
-  } catch (const c10::Error& error) {
-    problem = std::string("a step cannot be recorded: ") +
-              error.what_without_backtrace();
-  }
-  // Collectives of a recording need all ranks.
-  if (!any_rank(comm_, !problem.empty())) {
-    figures = replay(recordings_.size() - 1);
+  if (record(inputs, step)) {
+    const at::Tensor replayed = replay(0);
     while (comm_.wait_until_finished()) continue;
-    const State of_recording = copy_of(step.state);
-    for (size_t i = 0; i < step.state.size(); ++i)
-      if (!is_alike(of_recording[i], eager[i], again[i]))
+    const State found = copy_of(step.state);
+    std::string problem;
+    for (size_t i = 0; i < found.size(); ++i)
+      if (!is_alike(found[i], eager[i], again[i]))
         problem = "a recorded step ends with other weights than an eager one";
-  }
-  if (any_rank(comm_, !problem.empty())) {
-    restore(step.state, eager);
-    figures = figures_of_eager;
+    comm_.finish();  // what the caller waits for
+    if (!any_rank(comm_, !problem.empty())) return replayed;
     give_up(problem);
+  } else {
+    comm_.finish();
   }
-  comm_.finish();  // what the caller waits for
+  restore(step.state, eager);
   return figures;
 }
 
 void RecordedSteps::give_up(const std::string& problem) {
-  recordings_.clear();
   last_.reset();
-  recorder_.reset();
+  recorder_.reset();  // before the events that its recordings set
+  recordings_.clear();
   std::string first;
   for (const auto& text :
        gather_text(comm_, problem.empty() ? "" : host_name() + ": " + problem))

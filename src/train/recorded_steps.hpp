@@ -60,14 +60,15 @@ class RecordedSteps {
   at::Tensor replay(size_t index);
   at::Tensor compute_and_wait(const Step& step);
   Recording recorded(const Inputs& inputs, const Step& step);
-  at::Tensor try_to_record(const Inputs& inputs, const Step& step);
+  bool record(const Inputs& inputs, const Step& step);
+  at::Tensor compared(const Inputs& inputs, const Step& step);
   void give_up(const std::string& problem);
 
   Communicator& comm_;
   bool required_;
   int eager_ = 0;
+  std::vector<Recording> recordings_;
   std::unique_ptr<Recorder> recorder_;  // null: nothing is recorded any more
-  std::vector<Recording> recordings_;   // end before the recorder does
   std::optional<size_t> last_;          // of the step before
 };
 

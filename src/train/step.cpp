@@ -117,6 +117,8 @@ void TrainStep::record(CudaLibrary& cuda) {
       options_.train.record_step == RecordStep::kOn);
 }
 
+void TrainStep::end_recordings() { recorded_.reset(); }
+
 void TrainStep::set_loss_scale(const LossScale& scale) {
   if (control_.is_dynamic()) control_.set_loss_scale(scale);
 }

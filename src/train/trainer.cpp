@@ -60,6 +60,7 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
   TrainingLoop loop(parts, step, state);
   outcome.code = loop.run();
   outcome.train_s = now_s() - start;
+  step.end_recordings();  // what follows may want their memory
   outcome.step = loop.state().step;
   outcome.images_per_s = loop.images_per_s();
   if (outcome.code != ExitCode::kDone) return outcome;

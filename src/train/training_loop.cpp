@@ -178,6 +178,7 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
       return step_.run(tensors.images, tensors.labels, labeled, lr,
                        tensors.sample_weights);
     } catch (const c10::OutOfMemoryError& e) {
+      step_.end_recordings();  // or less would fit
       throw DeviceError(out_of_memory_text(
           e, parts_.config.train, full_step(parts_, tensors.images.size(0))));
     }

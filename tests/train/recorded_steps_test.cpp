@@ -13,51 +13,53 @@ using namespace chexnet;
 
 namespace {
 
-// A recording of the CPU: what it was given, called again. As where a graph is
-// captured, recording changes nothing.
+// weights += the batch's sum.
+struct Training {
+  at::Tensor weights = at::ones({3}, at::kDouble);
+  std::function<at::Tensor()> present;  // step
+  at::Tensor step(RecordedSteps& steps, const at::Tensor& batch) {
+    present = [this, batch] {
+      weights.add_(batch.sum());
+      return batch.sum();
+    };
+    return steps.run({batch, {}}, {present, {weights}, [] {}});
+  }
+};
+
+// A recording of the CPU: the step, called again. As where a graph is captured,
+// recording changes nothing.
 class CalledAgain final : public Recorder {
  public:
-  enum class Fault { kNone, kRefuses, kOtherBits };
-  CalledAgain(at::Tensor weights, Fault fault)
-      : weights_(std::move(weights)), fault_(fault) {}
+  enum class Fault { kNone, kRefuses, kSecondRefuses, kOtherBits };
+  CalledAgain(const Training& training, Fault fault)
+      : training_(training), fault_(fault) {}
   size_t record(const std::function<void()>& work) override {
     TORCH_CHECK(fault_ != Fault::kRefuses, "no graphs here");
-    const at::Tensor before = weights_.clone();
+    if (fault_ == Fault::kSecondRefuses && !recorded_.empty())
+      throw DeviceError("[nccl] none any more");
+    const at::Tensor before = training_.weights.clone();
     work();
-    weights_.copy_(before);
-    work_.push_back(work);
-    return work_.size() - 1;
+    at::Tensor weights = training_.weights;
+    weights.copy_(before);
+    recorded_.push_back(training_.present);
+    return recorded_.size() - 1;
   }
   void replay(size_t recording) override {
-    work_.at(recording)();
-    if (fault_ == Fault::kOtherBits) weights_.add_(1e-6);
+    recorded_.at(recording)();
+    at::Tensor weights = training_.weights;
+    if (fault_ == Fault::kOtherBits) weights.add_(1e-6);
   }
 
  private:
-  at::Tensor weights_;
+  const Training& training_;
   Fault fault_;
-  std::vector<std::function<void()>> work_;
-};
-
-// weights += the batch's sum, counted.
-struct Training {
-  at::Tensor weights = at::ones({3}, at::kDouble);
-  int computed = 0;
-  at::Tensor step(RecordedSteps& steps, const at::Tensor& batch) {
-    return steps.run({batch, {}}, {[this, batch] {
-                                     ++computed;
-                                     weights.add_(batch.sum());
-                                     return batch.sum();
-                                   },
-                                   {weights},
-                                   [] {}});
-  }
+  std::vector<std::function<at::Tensor()>> recorded_;
 };
 
 std::unique_ptr<Recorder> recorder_for(
     const Training& training,
     CalledAgain::Fault fault = CalledAgain::Fault::kNone) {
-  return std::make_unique<CalledAgain>(training.weights, fault);
+  return std::make_unique<CalledAgain>(training, fault);
 }
 
 }  // namespace
@@ -90,7 +92,8 @@ TEST_CASE("steps are recorded for two buffers, and no other is replayed") {
 
 TEST_CASE("a recording that one rank cannot have, or is wrong, is nobody's") {
   const auto fault =
-      GENERATE(CalledAgain::Fault::kRefuses, CalledAgain::Fault::kOtherBits);
+      GENERATE(CalledAgain::Fault::kRefuses, CalledAgain::Fault::kSecondRefuses,
+               CalledAgain::Fault::kOtherBits);
   const bool required = GENERATE(false, true);
   const auto results = rank_results(2, [&](Communicator& world) -> std::string {
     Training training;

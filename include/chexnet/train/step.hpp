@@ -67,6 +67,9 @@ class TrainStep {
   // train.record_step is off; every rank alike. DeviceError where it is on and
   // a step cannot be recorded.
   void record(CudaLibrary& cuda);
+  // Gives the memory of recordings back; steps are launched kernel by kernel
+  // from now on. Nothing is under way.
+  void end_recordings();
 
   Optimizer& optimizer() { return optimizer_; }
   WeightAverage& average() { return average_; }

@@ -49,34 +49,48 @@ c10::DeviceIndex selected() {
 // tensor uses is given back to the driver first.
 class GraphRecorder final : public Recorder {
  public:
+  GraphRecorder() = default;
+  // To end a graph that the GPU computes may wait for it: not where an error is
+  // on its way.
+  ~GraphRecorder() override {
+    if (std::uncaught_exceptions() == 0) return;
+    for (auto& graph : graphs_) static_cast<void>(graph.release());
+  }
+  GraphRecorder(const GraphRecorder&) = delete;
+  GraphRecorder& operator=(const GraphRecorder&) = delete;
+
+  // The upload takes the memory that the first launch would.
   size_t record(const std::function<void()>& work) override {
     Allocator::emptyCache();
     auto graph = std::make_unique<at::cuda::CUDAGraph>();
-    graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     try {
+      graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
       work();
+      graph->capture_end();
+      check_cuda(
+          cudaGraphUpload(graph->raw_cuda_graph_exec(), current_stream()));
     } catch (...) {
       give_up(*graph);
       throw;
     }
-    graph->capture_end();
     graphs_.push_back(std::move(graph));
     return graphs_.size() - 1;
   }
   void replay(size_t recording) override { graphs_.at(recording)->replay(); }
 
  private:
-  // A capture that CUDA has ended already cannot be ended; the allocator then
-  // still has to learn of its end.
+  // Where CUDA ends a capture without a graph, LibTorch does not tell its
+  // allocator, which then would think for good that a capture is under way.
   void give_up(at::cuda::CUDAGraph& graph) const {
     try {
       graph.capture_end();
     } catch (const c10::Error&) {
-      cudaGetLastError();
-      try {
-        Allocator::endAllocateToPool(selected(), pool_);
-      } catch (const c10::Error&) {  // it has learned of it
-      }
+    }
+    cudaGetLastError();
+    try {
+      Allocator::endAllocateToPool(selected(), pool_);
+      Allocator::releasePool(selected(), pool_);
+    } catch (const c10::Error&) {  // it was told
     }
   }
 

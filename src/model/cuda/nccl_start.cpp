@@ -58,6 +58,9 @@ ncclComm_t start_nccl(Communicator& host, int device, cudaStream_t stream,
   const int rank = host.rank();
   constexpr int kKeepExisting = 0;
   setenv("NCCL_RUNTIME_CONNECT", "0", kKeepExisting);
+  // Where a step is recorded, ranks of a host would shake hands over buffers in
+  // the call, and wait there for one whose recording fails.
+  setenv("NCCL_GRAPH_REGISTER", "0", kKeepExisting);
   if (rank == 0) check_nccl(ncclGetUniqueId(&id), nullptr, rank);
   host.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
   const auto comm =

@@ -92,6 +92,13 @@ StepBench::StepBench(Network& network, Communicator& comm, const Device& device,
   if (device.cuda != nullptr) step_.record(*device.cuda);
 }
 
+// Two recordings follow three steps, and the last of them a comparison.
+int StepBench::warm_up() const {
+  constexpr int kRecording = 4;
+  const bool records = options_.resident && device_.cuda != nullptr;
+  return StepBenchTimes::kWarmUp + (records ? kRecording : 0);
+}
+
 void StepBench::wait_for_device() {
   if (device_.cuda != nullptr) device_.cuda->synchronize();
 }
@@ -107,7 +114,7 @@ std::vector<std::vector<double>> StepBench::time_in_turn(
     const std::vector<std::function<void()>>& actions) {
   std::vector<std::vector<double>> times(actions.size());
   Stopwatch watch(device_);
-  for (int round = -StepBenchTimes::kWarmUp; round < options_.steps; ++round) {
+  for (int round = -warm_up(); round < options_.steps; ++round) {
     for (size_t i = 0; i < actions.size(); ++i) {
       comm_.barrier();
       watch.start();
@@ -122,11 +129,11 @@ std::vector<std::vector<double>> StepBench::time_in_turn(
 StepBenchTimes StepBench::run() {
   StepBenchTimes out;
   double cpu = 0;  // of the steps that are timed
-  int warm_up = StepBenchTimes::kWarmUp * options_.at_once;
+  int warming = warm_up() * options_.at_once;
   std::vector<std::function<void()>> actions = {[&] {
     const double before = cpu_s();
     const auto result = compute(step_);
-    if (--warm_up < 0) cpu += cpu_s() - before;
+    if (--warming < 0) cpu += cpu_s() - before;
     if (out.first_step_s == 0) out.first_step_s = process_age_s();
     double least_wait = result ? -1e3 * result->allreduce_wait_s : 0;
     comm_.all_reduce(std::span(&least_wait, 1), ReduceOp::kMax);
@@ -151,6 +158,7 @@ StepBenchTimes StepBench::run() {
 }
 
 OperatorCounts StepBench::operators() {
+  step_.end_recordings();
   compute(silent_);  // what is made at first use is made
   const OperatorAudit audit;
   compute(silent_);
@@ -169,6 +177,7 @@ std::vector<LayerRow> StepBench::operator_rows() {
 }
 
 LayerReport StepBench::layers() {
+  step_.end_recordings();  // steps by kernels need their memory
   constexpr int kSteps = 3;
   LayerReport report =
       timed_layers(network_, device_, kSteps, "loss, statistics, optimizer",

@@ -29,7 +29,7 @@ struct StepBenchOptions {
 };
 
 struct StepBenchTimes {
-  static constexpr int kWarmUp = 2;  // steps before the first time
+  static constexpr int kWarmUp = 2;  // steps before the first time, on a CPU
 
   std::vector<double> step_ms;
   double cpu_s_per_step = 0;  // of all threads, warm-up included
@@ -61,6 +61,7 @@ class StepBench {
 
  private:
   std::optional<StepResult> compute(TrainStep& step);
+  int warm_up() const;  // rounds
   void wait_for_device();
   std::vector<LayerRow> operator_rows();
   // Each of `actions` once a round, in turn: [action][round].

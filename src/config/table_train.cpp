@@ -194,7 +194,8 @@ std::vector<ConfigOption> step_options() {
               "CUDA graph), after three steps and a comparison with steps "
               "launched kernel by kernel, which end with the same bits; where "
               "that fails, a warning says so and steps are launched as with "
-              "off. on: it is an error",
+              "off: kernel by kernel, with more memory left for evaluations. "
+              "on: a GPU's failure is an error. CPUs take no notice",
           .effect = Effect::kNone,
       },
       {

@@ -142,7 +142,7 @@ at::Tensor RecordedSteps::compared(const Inputs& inputs, const Step& step) {
   restore(step.state, before);
 
   if (record(inputs, step)) {
-    const at::Tensor replayed = replay(0);
+    at::Tensor replayed = replay(0);
     while (comm_.wait_until_finished()) continue;
     const State found = copy_of(step.state);
     std::string problem;

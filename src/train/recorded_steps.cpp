@@ -53,8 +53,12 @@ bool is_alike(const at::Tensor& recorded, const at::Tensor& eager,
 }  // namespace
 
 RecordedSteps::RecordedSteps(std::unique_ptr<Recorder> recorder,
-                             Communicator& comm, bool required)
-    : comm_(comm), required_(required), recorder_(std::move(recorder)) {}
+                             Communicator& comm, Training training,
+                             bool required)
+    : comm_(comm),
+      training_(std::move(training)),
+      required_(required),
+      recorder_(std::move(recorder)) {}
 
 RecordedSteps::Inputs RecordedSteps::inputs_of(
     const std::vector<at::Tensor>& tensors) {
@@ -73,16 +77,16 @@ std::optional<size_t> RecordedSteps::next(const Inputs& inputs) const {
 }
 
 at::Tensor RecordedSteps::run(const std::vector<at::Tensor>& tensors,
-                              const Step& step) {
+                              const Compute& compute) {
   const Inputs inputs = inputs_of(tensors);
   if (const auto known = next(inputs)) return replay(*known);
   last_.reset();
   if (recorder_ == nullptr || recordings_.size() == kRecordings ||
       ++eager_ <= kEager)
-    return step.compute();
-  step.settle();
-  if (recordings_.empty()) return compared(inputs, step);
-  return record(inputs, step) ? replay(recordings_.size() - 1) : step.compute();
+    return compute();
+  training_.settle();
+  if (recordings_.empty()) return compared(inputs, compute);
+  return record(inputs, compute) ? replay(recordings_.size() - 1) : compute();
 }
 
 at::Tensor RecordedSteps::replay(size_t index) {
@@ -93,19 +97,19 @@ at::Tensor RecordedSteps::replay(size_t index) {
   return recording.figures;
 }
 
-at::Tensor RecordedSteps::compute_and_wait(const Step& step) {
-  at::Tensor figures = step.compute();
+at::Tensor RecordedSteps::compute_and_wait(const Compute& compute) {
+  at::Tensor figures = compute();
   while (comm_.wait_until_finished()) continue;
   return figures;
 }
 
 RecordedSteps::Recording RecordedSteps::recorded(const Inputs& inputs,
-                                                 const Step& step) {
+                                                 const Compute& compute) {
   Recording recording{inputs, 0, {}, nullptr};
   comm_.begin_recording();
   try {
     recording.number =
-        recorder_->record([&] { recording.figures = step.compute(); });
+        recorder_->record([&] { recording.figures = compute(); });
   } catch (...) {
     comm_.end_recording();
     throw;
@@ -115,11 +119,11 @@ RecordedSteps::Recording RecordedSteps::recorded(const Inputs& inputs,
 }
 
 // On every rank or on none, as its collectives need all.
-bool RecordedSteps::record(const Inputs& inputs, const Step& step) {
+bool RecordedSteps::record(const Inputs& inputs, const Compute& compute) {
   const std::string cannot = "a step cannot be recorded: ";
   std::string problem;
   try {
-    recordings_.push_back(recorded(inputs, step));
+    recordings_.push_back(recorded(inputs, compute));
   } catch (const c10::Error& error) {
     problem = cannot + error.what_without_backtrace();
   } catch (const DeviceError& error) {
@@ -132,19 +136,20 @@ bool RecordedSteps::record(const Inputs& inputs, const Step& step) {
 
 // Of the first recording alone: beside it there may be no memory for a step
 // that is not recorded.
-at::Tensor RecordedSteps::compared(const Inputs& inputs, const Step& step) {
-  const State before = copy_of(step.state);
-  at::Tensor figures = compute_and_wait(step);
-  const State eager = copy_of(step.state);
-  restore(step.state, before);
-  compute_and_wait(step);
-  const State again = copy_of(step.state);
-  restore(step.state, before);
+at::Tensor RecordedSteps::compared(const Inputs& inputs,
+                                   const Compute& compute) {
+  const State before = copy_of(training_.state);
+  at::Tensor figures = compute_and_wait(compute);
+  const State eager = copy_of(training_.state);
+  restore(training_.state, before);
+  compute_and_wait(compute);
+  const State again = copy_of(training_.state);
+  restore(training_.state, before);
 
-  if (record(inputs, step)) {
+  if (record(inputs, compute)) {
     at::Tensor replayed = replay(0);
     while (comm_.wait_until_finished()) continue;
-    const State found = copy_of(step.state);
+    const State found = copy_of(training_.state);
     std::string problem;
     for (size_t i = 0; i < found.size(); ++i)
       if (!is_alike(found[i], eager[i], again[i]))
@@ -155,7 +160,7 @@ at::Tensor RecordedSteps::compared(const Inputs& inputs, const Step& step) {
   } else {
     comm_.finish();
   }
-  restore(step.state, eager);
+  restore(training_.state, eager);
   return figures;
 }
 

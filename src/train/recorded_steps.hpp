@@ -26,20 +26,21 @@ namespace chexnet {
 
 class RecordedSteps {
  public:
-  // How a step is launched piece by piece, and what it changes.
-  struct Step {
-    std::function<at::Tensor()> compute;  // returns the step's figures
+  // Launches a step piece by piece; returns its figures.
+  using Compute = std::function<at::Tensor()>;
+  // What every step changes, and what waits for the steps before.
+  struct Training {
     std::vector<at::Tensor> state;
-    std::function<void()> settle;  // waits for the steps before
+    std::function<void()> settle;
   };
   // A recorder that is null records nothing. With `required`, a step that
   // cannot be recorded is a DeviceError.
   RecordedSteps(std::unique_ptr<Recorder> recorder, Communicator& comm,
-                bool required);
+                Training training, bool required);
 
   // Launches a step on `inputs` (undefined tensors may be among them); returns
   // its figures, on the device.
-  at::Tensor run(const std::vector<at::Tensor>& inputs, const Step& step);
+  at::Tensor run(const std::vector<at::Tensor>& inputs, const Compute& compute);
   size_t count() const { return recordings_.size(); }
 
  private:
@@ -58,13 +59,14 @@ class RecordedSteps {
   static Inputs inputs_of(const std::vector<at::Tensor>& tensors);
   std::optional<size_t> next(const Inputs& inputs) const;
   at::Tensor replay(size_t index);
-  at::Tensor compute_and_wait(const Step& step);
-  Recording recorded(const Inputs& inputs, const Step& step);
-  bool record(const Inputs& inputs, const Step& step);
-  at::Tensor compared(const Inputs& inputs, const Step& step);
+  at::Tensor compute_and_wait(const Compute& compute);
+  Recording recorded(const Inputs& inputs, const Compute& compute);
+  bool record(const Inputs& inputs, const Compute& compute);
+  at::Tensor compared(const Inputs& inputs, const Compute& compute);
   void give_up(const std::string& problem);
 
   Communicator& comm_;
+  Training training_;
   bool required_;
   int eager_ = 0;
   std::vector<Recording> recordings_;

@@ -114,6 +114,7 @@ void TrainStep::record(CudaLibrary& cuda) {
   if (options_.train.record_step == RecordStep::kOff) return;
   recorded_ = std::make_unique<RecordedSteps>(
       cuda.make_recorder(), comm_,
+      RecordedSteps::Training{state(), [this] { settle(); }},
       options_.train.record_step == RecordStep::kOn);
 }
 
@@ -139,8 +140,7 @@ std::optional<StepResult> TrainStep::run(const at::Tensor& images,
   const Inputs inputs{images, labels, sample_weights};
   const auto launch = [&] { return compute(inputs); };
   const at::Tensor figures =
-      recorded_ ? recorded_->run({images, labels, sample_weights},
-                                 {launch, state(), [&] { settle(); }})
+      recorded_ ? recorded_->run({images, labels, sample_weights}, launch)
                 : launch();
   outcomes_.send({.labeled = labeled}, figures);
   const size_t behind = figures.is_cpu() ? 0 : 1;

@@ -138,8 +138,7 @@ ExitCode TrainingLoop::run() {
   images_ = rows.size();
   total_steps_ =
       total_steps(parts_.config.train, parts_.decisions.batch, images_);
-  if (state_.evaluation_due)
-    if (!evaluate()) return stopped();
+  if (state_.evaluation_due && !evaluate()) return stopped();
   damage_.emplace(DamagePolicy::of(parts_.config.data), images_,
                   static_cast<uint64_t>(parts_.decisions.batch));
   Stream stream(parts_, rows, state_.position);

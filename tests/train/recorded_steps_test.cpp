@@ -22,7 +22,7 @@ struct Training {
       weights.add_(batch.sum());
       return batch.sum();
     };
-    return steps.run({batch, {}}, {present, {weights}, [] {}});
+    return steps.run({batch, {}}, present);
   }
 };
 
@@ -67,7 +67,8 @@ std::unique_ptr<Recorder> recorder_for(
 TEST_CASE("steps are recorded for two buffers, and no other is replayed") {
   const auto comm = solo_communicator();
   Training training;
-  RecordedSteps steps(recorder_for(training), *comm, true);
+  RecordedSteps steps(recorder_for(training), *comm,
+                      {{training.weights}, [] {}}, true);
   std::array buffers = {at::zeros({2}, at::kDouble),
                         at::zeros({2}, at::kDouble)};
   double expected = 1;
@@ -100,7 +101,7 @@ TEST_CASE("a recording that one rank cannot have, or is wrong, is nobody's") {
     RecordedSteps steps(
         recorder_for(training,
                      world.rank() == 1 ? fault : CalledAgain::Fault::kNone),
-        world, required);
+        world, {{training.weights}, [] {}}, required);
     const at::Tensor batch = at::ones({2}, at::kDouble);
     try {
       for (int k = 0; k < 8; ++k) training.step(steps, batch);

@@ -68,7 +68,7 @@ class TrainStep {
   // a step cannot be recorded.
   void record(CudaLibrary& cuda);
   // Gives the memory of recordings back; steps are launched kernel by kernel
-  // from now on. Nothing is under way.
+  // from now on. Steps under way are computed as they were launched.
   void end_recordings();
 
   Optimizer& optimizer() { return optimizer_; }

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "model/cuda/kernel_grid.hpp"
@@ -65,6 +66,30 @@ void on_grid(const KernelGrid& g, const Launch& launch, const Kernel& kernel) {
     cuda_words::run_kernel(grid, threads,
                            order_of(g.row_blocks, launch.backwards), kernel);
 }
+
+// A type of elements, and what its kernels compute of a case.
+template <class Computed>
+struct TypeOfElements {
+  std::string name;
+  double rounding;  // of one element, relative
+  Computed computed;
+  Values (*rounded)(const Values&);
+};
+
+// COMPUTED(space) is that of the kernels in a namespace.
+#define TYPE_OF_ELEMENTS(space, rounding, computed)          \
+  {                                                          \
+#space, rounding, computed, [](const Values& values) {     \
+      using E = ELEMENTS(space);                               \
+      return E::decoded(E::encoded(values));                   \
+    } \
+  }
+#define TYPES_OF_ELEMENTS(COMPUTED)                      \
+  {                                                      \
+    TYPE_OF_ELEMENTS(fp32, 0x1p-23, COMPUTED(fp32)),     \
+        TYPE_OF_ELEMENTS(fp16, 0x1p-11, COMPUTED(fp16)), \
+        TYPE_OF_ELEMENTS(bf16, 0x1p-8, COMPUTED(bf16))   \
+  }
 
 // Blocks of four threads: a thousand orders take seconds.
 constexpr Launch kSmall{.threads = 4, .blocks = 3};

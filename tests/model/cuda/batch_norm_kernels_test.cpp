@@ -99,24 +99,10 @@ namespace {
     return r;                                                                  \
   }
 
-struct Element {
-  std::string name;
-  double rounding;  // of one element, relative
-  Results (*results)(const Case&, const Launch&);
-  Values (*rounded)(const Values&);
-};
-
-#define ELEMENT(space, rounding)                                   \
-  Element {                                                        \
-#space, rounding, RESULTS_OF(space), [](const Values& values) {  \
-      using E = ELEMENTS(space);                                     \
-      return E::decoded(E::encoded(values));                         \
-    } \
-  }
+using Element = TypeOfElements<Results (*)(const Case&, const Launch&)>;
 
 const std::vector<Element>& elements() {
-  static const std::vector<Element> all = {
-      ELEMENT(fp32, 0x1p-23), ELEMENT(fp16, 0x1p-11), ELEMENT(bf16, 0x1p-8)};
+  static const std::vector<Element> all = TYPES_OF_ELEMENTS(RESULTS_OF);
   return all;
 }
 
@@ -125,7 +111,7 @@ void check_case(const Case& c, const Element& element) {
                     << (c.relu ? " relu" : "") << (c.adds ? " adds" : "")
                     << (c.shortcut ? " shortcut" : "") << ", gap " << c.gap
                     << ", mean " << c.center);
-  const Results found = element.results(c, {}), wanted = by_definition(c);
+  const Results found = element.computed(c, {}), wanted = by_definition(c);
   // Digits that a mean far from 0 takes from fp32's x - mean.
   const double sums = 2e-6 * (1 + double{std::fabs(c.center)});
   CHECK(difference(found.mean, wanted.mean) < sums);
@@ -176,8 +162,8 @@ TEST_CASE("kernels of BatchNorm are what their definition says") {
 TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
   for (const Element& element : elements()) {
     const Case c = made({.size = {400, 64}, .relu = true}, element.rounded, 3);
-    const Results there = element.results(c, {}),
-                  back = element.results(c, {.backwards = true});
+    const Results there = element.computed(c, {}),
+                  back = element.computed(c, {.backwards = true});
     CHECK(there.mean == back.mean);
     CHECK(there.var == back.var);
     CHECK(there.dweight == back.dweight);
@@ -189,11 +175,11 @@ TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
 TEST_CASE("sums are equal in a thousand orders of blocks that run at once") {
   for (const Element& element : elements()) {
     const Case c = made({.size = {37, 8}, .relu = true}, element.rounded, 6);
-    const Results wanted = element.results(c, kSmall);
+    const Results wanted = element.computed(c, kSmall);
     for (unsigned seed = 0; seed < 334; ++seed) {
       Launch launch = kSmall;
       launch.at_once = seed;
-      const Results found = element.results(c, launch);
+      const Results found = element.computed(c, launch);
       INFO(element.name << ", order " << seed);
       REQUIRE(found.mean == wanted.mean);
       REQUIRE(found.var == wanted.var);
@@ -208,10 +194,10 @@ TEST_CASE("a fence that is missing or late, and a plain load, spoil the sums") {
   using cuda_words::Mistake;
   for (const Element& element : elements()) {
     const Case c = made({.size = {37, 8}}, element.rounded, 7);
-    const Values wanted = element.results(c, kSmall).mean;
+    const Values wanted = element.computed(c, kSmall).mean;
     for (const Mistake mistake : {Mistake::kNoFence, Mistake::kPlainLoad}) {
       cuda_words::mistake = mistake;
-      CHECK(element.results(c, kSmall).mean != wanted);
+      CHECK(element.computed(c, kSmall).mean != wanted);
     }
     // In some order alone.
     cuda_words::mistake = Mistake::kFenceAfterAtomic;
@@ -219,7 +205,7 @@ TEST_CASE("a fence that is missing or late, and a plain load, spoil the sums") {
     for (unsigned seed = 0; seed < 1000 && !is_found; ++seed) {
       Launch launch = kSmall;
       launch.at_once = seed;
-      is_found = element.results(c, launch).mean != wanted;
+      is_found = element.computed(c, launch).mean != wanted;
     }
     CHECK(is_found);
     cuda_words::mistake = Mistake::kNone;
@@ -231,7 +217,7 @@ TEST_CASE("one strange pixel takes few digits from BatchNorm's variance") {
     Case c = made({.size = {1000, 64}}, element.rounded, 4);
     const Values usual = by_definition(c).var;
     for (size_t k = 0; k < 64; ++k) c.x[k] = 16;  // of the first row
-    const Results found = element.results(c, {}), wanted = by_definition(c);
+    const Results found = element.computed(c, {}), wanted = by_definition(c);
     CHECK(difference(found.var, wanted.var) < 4e-6);
     CHECK(difference(found.var, usual) > 1e-3);
   }
@@ -242,10 +228,10 @@ TEST_CASE("ReLU after a shortcut, and a NaN that stays one") {
     Case c = made({.size = {33, 64}, .relu = true, .shortcut = true},
                   element.rounded, 5);
     const Results wanted = by_definition(c);
-    CHECK(difference(element.results(c, {}).y, wanted.y) <
+    CHECK(difference(element.computed(c, {}).y, wanted.y) <
           element.rounding + 1e-5);
     c.x[70] = NAN;
-    const Results found = element.results(c, {});
+    const Results found = element.computed(c, {});
     CHECK(std::isnan(found.y[70]));
     CHECK(std::isnan(found.mean[6]));
     CHECK(std::isnan(found.var[6]));

@@ -219,24 +219,11 @@ Values average_gradient(const Values& dy, const Form& f, int64_t channels,
     return found;                                                             \
   }
 
-struct Element {
-  std::string name;
-  double rounding;  // of one element, relative
-  Found (*found)(const Case&, const Form&, const Gradients&, const Launch&);
-  Values (*rounded)(const Values&);
-};
-
-#define ELEMENT(space, rounding)                                     \
-  Element {                                                          \
-#space, rounding, FOUND_BY(space), [](const Values& values) {      \
-      using E = ELEMENTS(space);                                   \
-      return E::decoded(E::encoded(values));                       \
-    } \
-  }
+using Element = TypeOfElements<Found (*)(const Case&, const Form&,
+                                         const Gradients&, const Launch&)>;
 
 const std::vector<Element>& elements() {
-  static const std::vector<Element> all = {
-      ELEMENT(fp32, 0x1p-23), ELEMENT(fp16, 0x1p-11), ELEMENT(bf16, 0x1p-8)};
+  static const std::vector<Element> all = TYPES_OF_ELEMENTS(FOUND_BY);
   return all;
 }
 
@@ -284,7 +271,7 @@ void check_problem(const Problem& p, const Element& element) {
   INFO(element.name << " " << p.form.images << " x " << p.form.height << " x "
                     << p.form.width << " x " << p.c.size.channels
                     << (p.c.adds ? " adds" : "") << ", gap " << p.c.gap);
-  const Found found = element.found(p.c, p.form, p.dy, {});
+  const Found found = element.computed(p.c, p.form, p.dy, {});
   const int64_t channels = p.c.size.channels;
   const size_t count = p.c.size.count();
   const Maxima maxima = maxima_of(found.whole, p.form, channels);
@@ -332,7 +319,7 @@ TEST_CASE("a NaN in a window is its maximum, and spoils the gradient") {
   for (const Element& element : elements()) {
     Problem p = made_problem({.size = {0, 16}}, {1, 5, 4}, element, 3);
     p.c.x[6 * 16 + 5] = NAN;  // of all channel's pixels by mean and variance
-    const Found found = element.found(p.c, p.form, p.dy, {});
+    const Found found = element.computed(p.c, p.form, p.dy, {});
     for (size_t window = 0; window < 6; ++window) {
       CHECK(std::isnan(found.max.y[window * 16 + 5]));
       CHECK_FALSE(std::isnan(found.max.y[window * 16 + 6]));
@@ -348,9 +335,9 @@ TEST_CASE("a NaN in a window is its maximum, and spoils the gradient") {
 TEST_CASE("sums of pooled gradients are equal in any order of blocks") {
   for (const Element& element : elements()) {
     const Problem p = made_problem({.size = {0, 8}}, {2, 5, 7}, element, 6);
-    const Found wanted = element.found(p.c, p.form, p.dy, kSmall);
+    const Found wanted = element.computed(p.c, p.form, p.dy, kSmall);
     const auto check = [&](const Launch& launch) {
-      const Found found = element.found(p.c, p.form, p.dy, launch);
+      const Found found = element.computed(p.c, p.form, p.dy, launch);
       REQUIRE(found.max.y == wanted.max.y);
       REQUIRE(found.max.dweight == wanted.max.dweight);
       REQUIRE(found.max.dbias == wanted.max.dbias);

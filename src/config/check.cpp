@@ -66,6 +66,13 @@ void check_for_training(const Config& config) {
                  "train.mixup and train.sampling draw from all images, which "
                  "old and new do not have",
                  "set data.pipeline=global");
+  if (config.model.memory == ActivationMemory::kRecompute &&
+      (config.train.engine == EngineKind::kAten ||
+       config.train.precision == Precision::kFp64))
+    config_error("model.memory",
+                 "recompute, which only our own kernels can, and fp64 and "
+                 "train.engine=aten compute without them",
+                 "set model.memory=speed");
   if (config.launch.gradient_compression != GradientCompression::kNone &&
       config.train.precision == Precision::kFp64)
     config_error("launch.gradient_compression",

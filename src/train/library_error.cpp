@@ -105,7 +105,11 @@ std::string out_of_memory_text(const c10::OutOfMemoryError& error,
       "[memory] {}: the GPU has no room for a step of {} (train.batch={}, "
       "train.accumulate={}): {}. Hint: {}",
       host_name(), counted(at_once, "image"), step.batch, config.accumulate,
-      cause_of(error), smaller_step(config, step, at_once));
+      cause_of(error),
+      smaller_step(config, step, at_once) +
+          (step.can_recompute
+               ? "; model.memory=recompute takes less memory for the same bits"
+               : ""));
 }
 
 }  // namespace chexnet

@@ -57,6 +57,7 @@ NetworkOptions network_options(const Config& config, const Device& device,
           .freeze_backbone = config.model.freeze_backbone,
           .own_engine = own_engine_on(device, config.train.engine),
           .winograd = config.train.engine != EngineKind::kDirect,
+          .recompute = config.model.memory == ActivationMemory::kRecompute,
           .deterministic = config.train.deterministic,
           .mean = config.data.mean,
           .std = config.data.std};

@@ -47,7 +47,14 @@ int most_skipped(const TrainConfig& config) {
 
 // What this rank has room for is measured only where no other rank takes part.
 FullStep full_step(const TrainingContext& run, int64_t images) {
-  FullStep step{run.decisions.batch, images, run.comm.size(), {}};
+  const NetworkOptions& network = run.network.options();
+  FullStep step{run.decisions.batch,
+                images,
+                run.comm.size(),
+                {},
+                network.own_engine && !network.device.is_cpu() &&
+                    network.precision != Precision::kFp64 &&
+                    !network.recompute};
   const bool alone = !run.config.model.sync_batchnorm || run.comm.size() == 1;
   if (alone && run.device.cuda != nullptr)
     step.fitting =

@@ -217,6 +217,16 @@ TEST_CASE("what a run needs is asked for by name") {
   config.train.warmup_epochs = 0;
   config.data.crop = 512;
   CHECK(missing().find("data.crop") != std::string::npos);
+  config.data.crop = 224;
+  config.model.memory = ActivationMemory::kRecompute;
+  CHECK(missing().empty());
+  for (const bool in_fp64 : {false, true}) {
+    config.train.precision =
+        in_fp64 ? std::optional(Precision::kFp64) : std::nullopt;
+    config.train.engine = in_fp64 ? EngineKind::kAuto : EngineKind::kAten;
+    CHECK(missing().find("model.memory: recompute, which only our own") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("several tables and one table are written alike") {

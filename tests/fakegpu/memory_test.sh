@@ -7,6 +7,7 @@ run=("${fake[@]}" --set eval.splits=[test] --set train.max_steps=2)
 FAKE_GPU_MEMORY_MB=200 refused 5 "the GPU has no room for a step of 128 images (train.batch=128, train.accumulate=1)" \
   train "$small" "${run[@]}" --set train.batch=128 --ranks 1 --out "$scratch/full"
 check "and how many fit" grep -qE "Hint: [0-9]+ images at once fit: train.batch=[0-9]+, or train.accumulate=[0-9]+ computes" "$scratch/err.txt"
+check "and what takes less memory" grep -q "; model.memory=recompute takes less memory" "$scratch/err.txt"
 fitting=$(sed -nE 's/.*Hint: ([0-9]+) images at once fit.*/\1/p' "$scratch/err.txt")
 fits() { FAKE_GPU_MEMORY_MB=200 "$program" train "$small" "${run[@]}" --set train.batch="$fitting" --ranks 1 --out "$scratch/fits" 2>"$scratch/log"; }
 check "and so many do fit ($fitting)" fits

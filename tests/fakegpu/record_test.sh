@@ -17,6 +17,14 @@ equal() {  # equal RANKS NAME ARGUMENTS...: recorded and not, whose rate of lear
 }
 equal 1 plain
 equal 4 plain-4
+# What BatchNorm gave is computed again in backward: the same bits.
+start 1 recomputed --set train.record_step=on --set model.memory=recompute
+same "model.memory=recompute" plain-off recomputed
+check "it is told" grep -q "own BatchNorm, computed twice" "$scratch/log-recomputed"
+resnet=(--set model.arch=resnet50 --set train.max_steps=2 --set train.accumulate=2 --set model.sync_batchnorm=true --set train.record_step=off)
+start 2 resnet "${resnet[@]}"
+start 2 resnet-recomputed "${resnet[@]}" --set model.memory=recompute
+check "model.memory=recompute, ResNet-50: the optimizer's moments" cmp "$scratch"/{resnet,resnet-recomputed}/checkpoints/last/optimizer.safetensors
 equal 2 parts --set train.accumulate=2 --set train.clip_norm=0.5 --set train.ema=0.9 --set launch.gradient_compression=bf16
 equal 2 shared --set model.sync_batchnorm=true --set train.optimizer=sgd
 equal 1 fp16 --set train.precision=fp16 --set train.lr=1 --set train.warmup_epochs=0

@@ -71,6 +71,8 @@ TEST_CASE("a step without room names its batch and what computes the same") {
             "Hint: 50 images at once fit: train.batch=200, or "
             "train.accumulate=4 computes the same batch in parts of 32 "
             "images"));
+  CHECK(has(text({512, 128, 4, 50, true}),
+            "in parts of 32 images; model.memory=recompute takes less"));
   // What was measured behind the failure is no smaller: memory in pieces.
   CHECK(has(text({512, 128, 4, 128}), "Hint: train.accumulate=2 computes"));
   CHECK(has(text({512, 128, 4, 0}), "Hint: a smaller data.crop"));

@@ -168,6 +168,14 @@ constexpr auto names_of(EngineKind) {
       {{kAuto, "auto"}, {kDirect, "direct"}, {kAten, "aten"}});
 }
 
+// What a GPU keeps of forward for backward (model/network_options.hpp).
+enum class ActivationMemory { kSpeed, kRecompute };
+constexpr auto names_of(ActivationMemory) {
+  using enum ActivationMemory;
+  return std::to_array<NamedChoice<ActivationMemory>>(
+      {{kSpeed, "speed"}, {kRecompute, "recompute"}});
+}
+
 // Whether a GPU gets a step as one launch (train/step.hpp).
 enum class RecordStep { kAuto, kOn, kOff };
 constexpr auto names_of(RecordStep) {

@@ -91,6 +91,7 @@ struct ModelConfig {
   bool starts_random() const { return weights == "none"; }
   bool sync_batchnorm = false;
   bool freeze_backbone = false;
+  ActivationMemory memory = ActivationMemory::kSpeed;
 };
 
 struct TrainConfig {

@@ -27,6 +27,9 @@ struct NetworkOptions {
   // GPU.
   bool own_engine = true;
   bool winograd = true;
+  // GPUs: BatchNorm's results are not kept for backward but computed again:
+  // less memory, more time, the same bits. Where our own kernels compute.
+  bool recompute = false;
   bool deterministic = false;  // GPUs: the same bits each time
   std::vector<double> mean = {0.485, 0.456, 0.406}, std = {0.229, 0.224, 0.225};
 };

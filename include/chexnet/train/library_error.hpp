@@ -21,6 +21,7 @@ struct FullStep {
   int64_t images = 0;  // of this rank, in all parts of the step
   int ranks = 1;
   std::optional<int64_t> fitting;  // images at once, where they were measured
+  bool can_recompute = false;      // model.memory=recompute would help
 };
 
 // What did not fit, and what to set.

@@ -17,9 +17,12 @@ class AtenBackend final : public Backend {
       : options_(context.options),
         spec_(context.spec),
         gradients_(context.parameters),
-        layers_{context.parameters, gradients_, options_.sync_batchnorm,
+        layers_{context.parameters,
+                gradients_,
+                options_.sync_batchnorm,
                 activation_format(options_.precision),
-                options_.own_engine && !options_.device.is_cpu()},
+                options_.own_engine && !options_.device.is_cpu(),
+                options_.recompute},
         backbone_(make_backbone(layers_, spec_)),
         classifier_(std::in_place, layers_, spec_.head.name),
         normalization_(options_) {
@@ -73,7 +76,9 @@ class AtenBackend final : public Backend {
   }
   std::string description(int64_t, int64_t) override {
     if (options_.device.is_cpu()) return "ATen's operators";
-    return std::string(layers_.kernels ? "own BatchNorm, else " : "") +
+    const std::string own =
+        layers_.recompute ? "own BatchNorm, computed twice" : "own BatchNorm";
+    return (layers_.kernels ? own + ", else " : "") +
            (options_.deterministic ? "ATen's operators, deterministic kernels"
                                    : "ATen's operators, fastest kernels");
   }

@@ -8,7 +8,7 @@
 
 #include "batch_norm.hpp"
 #include "chexnet/model/engine/network_spec.hpp"
-#include "layers.hpp"
+#include "norm_convolution.hpp"
 
 namespace chexnet {
 

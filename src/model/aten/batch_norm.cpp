@@ -179,6 +179,16 @@ at::Tensor BatchNorm::forward_by_library(const at::Tensor& x,
   return y;
 }
 
+bool BatchNorm::can_repeat() const {
+  const auto* call = std::get_if<InPasses>(&last_);
+  return call != nullptr && call->kernels && then_ == Then::kRelu;
+}
+
+at::Tensor BatchNorm::repeated() const {
+  assert(can_repeat());
+  return batch_norm_apply(std::get<InPasses>(last_).input, {}, {}, true);
+}
+
 at::Tensor BatchNorm::backward(const at::Tensor& dy,
                                const MicroBatch& micro_batch) {
   at::Tensor dx;

@@ -59,6 +59,10 @@ class BatchNorm {
   // is given what that ReLU has masked.
   at::Tensor forward_onto(const at::Tensor& shortcut, const at::Tensor& x,
                           const ForwardPass& pass);
+  // What the last forward in training gave, between it and backward: the same
+  // bits. Where our kernels computed it, without shortcut or pool.
+  bool can_repeat() const;
+  at::Tensor repeated() const;
   // The gradient by x.
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch);
   // Where several BatchNorms read x: adds this one's to `sum`, which the first

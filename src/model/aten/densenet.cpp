@@ -87,27 +87,20 @@ class Features {
 class DenseLayer {
  public:
   DenseLayer(const LayerContext& c, const std::string& name)
-      : norm1_(c, name + ".norm1"),
-        conv1_(c, name + ".conv1"),
-        norm2_(c, name + ".norm2"),
-        conv2_(c, name + ".conv2", {.padding = 1}) {}
+      : conv1_(c, name + ".norm1", name + ".conv1"),
+        conv2_(c, name + ".norm2", name + ".conv2", {.padding = 1}) {}
   at::Tensor forward(const Features& x, const ForwardPass& pass) {
-    const at::Tensor wide = norm1_.forward(x.map(), pass, x.statistics());
-    const at::Tensor narrow = conv1_.forward(wide, pass);
-    return conv2_.forward(norm2_.forward(narrow, pass), pass);
+    const at::Tensor narrow = conv1_.forward(x.map(), pass, x.statistics());
+    return conv2_.forward(narrow, pass);
   }
   // Adds to `sum` the gradient by x.
   void backward_onto(ReadersGradient sum, const at::Tensor& dy,
                      const MicroBatch& part) {
-    const at::Tensor d = norm2_.backward(conv2_.backward(dy, part), part);
-    norm1_.backward_onto(sum, conv1_.backward(d, part), part);
+    conv1_.backward_onto(sum, conv2_.backward(dy, part), part);
   }
 
  private:
-  BatchNorm norm1_;
-  Convolution conv1_;
-  BatchNorm norm2_;
-  Convolution conv2_;
+  NormConvolution conv1_, conv2_;
 };
 
 class DenseBlock {

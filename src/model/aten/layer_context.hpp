@@ -12,13 +12,16 @@
 namespace chexnet {
 
 // What layers share. `sync` is set for synchronized BatchNorm; with `kernels`
-// our own compute where they can (own_operators.hpp).
+// our own compute where they can (own_operators.hpp). With `recompute`
+// BatchNorm's results are not kept for backward, which computes them again,
+// where our kernels do.
 struct LayerContext {
   Parameters& parameters;
   GradientWriter& gradients;
   Communicator* sync = nullptr;
   at::MemoryFormat memory_format = at::MemoryFormat::ChannelsLast;
   bool kernels = false;
+  bool recompute = false;
 };
 
 // What every layer of one forward is told.

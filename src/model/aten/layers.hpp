@@ -25,6 +25,9 @@ class Convolution {
   Convolution(const LayerContext& context, const std::string& name,
               ConvolutionWindow window = {});
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass);
+  // Lets go of x; backward is given it again by restore_input().
+  void drop_input() { x_.reset(); }
+  void restore_input(const at::Tensor& x) { x_ = x; }
   at::Tensor backward(const at::Tensor& dy, const MicroBatch& micro_batch);
   // Of the network's first layer: nobody needs the gradient of the images.
   void backward_weight(const at::Tensor& dy, const MicroBatch& micro_batch);

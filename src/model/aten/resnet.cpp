@@ -22,10 +22,8 @@ class Bottleneck {
              bool projects)
       : context_(c),
         conv1_(c, name + ".conv1"),
-        bn1_(c, name + ".bn1"),
-        conv2_(c, name + ".conv2", {stride, 1}),
-        bn2_(c, name + ".bn2"),
-        conv3_(c, name + ".conv3"),
+        conv2_(c, name + ".bn1", name + ".conv2", {stride, 1}),
+        conv3_(c, name + ".bn2", name + ".conv3"),
         bn3_(c, name + ".bn3", Then::kNothing) {
     if (!projects) return;
     projection_ = std::make_unique<Convolution>(
@@ -35,14 +33,13 @@ class Bottleneck {
   }
 
   at::Tensor forward(const at::Tensor& x, const ForwardPass& pass) {
-    at::Tensor y = bn1_.forward(conv1_.forward(x, pass), pass);
-    y = bn2_.forward(conv2_.forward(y, pass), pass);
-    const at::Tensor wide = conv3_.forward(y, pass);
+    const at::Tensor narrow = conv2_.forward(conv1_.forward(x, pass), pass);
+    const at::Tensor wide = conv3_.forward(narrow, pass);
     const at::Tensor shortcut =
         projection_
             ? projection_norm_->forward(projection_->forward(x, pass), pass)
             : x;
-    y = bn3_.forward_onto(shortcut, wide, pass);
+    const at::Tensor y = bn3_.forward_onto(shortcut, wide, pass);
     if (pass.training()) y_ = y;
     return y;
   }
@@ -54,19 +51,14 @@ class Bottleneck {
         projection_ ? projection_->backward(
                           projection_norm_->backward(masked, part), part)
                     : masked;
-    at::Tensor d = conv3_.backward(bn3_.backward(masked, part), part);
-    d = conv2_.backward(bn2_.backward(d, part), part);
-    d = conv1_.backward(bn1_.backward(d, part), part);
-    return {d, shortcut};
+    const at::Tensor d = conv3_.backward(bn3_.backward(masked, part), part);
+    return {conv1_.backward(conv2_.backward(d, part), part), shortcut};
   }
 
  private:
   const LayerContext& context_;
   Convolution conv1_;
-  BatchNorm bn1_;
-  Convolution conv2_;
-  BatchNorm bn2_;
-  Convolution conv3_;
+  NormConvolution conv2_, conv3_;
   BatchNorm bn3_;
   std::unique_ptr<Convolution> projection_;
   std::unique_ptr<BatchNorm> projection_norm_;

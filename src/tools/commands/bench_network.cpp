@@ -72,11 +72,13 @@ std::unique_ptr<Network> bench_network(const NetworkBenchOptions& options,
   const EngineKind engine = config.train.engine;
   auto network = std::make_unique<Network>(
       network_spec(options.model), kBenchFindings,
-      NetworkOptions{.device = device.where,
-                     .precision = precision,
-                     .own_engine = own_engine_on(device, engine),
-                     .winograd = engine != EngineKind::kDirect,
-                     .deterministic = config.train.deterministic});
+      NetworkOptions{
+          .device = device.where,
+          .precision = precision,
+          .own_engine = own_engine_on(device, engine),
+          .winograd = engine != EngineKind::kDirect,
+          .recompute = config.model.memory == ActivationMemory::kRecompute,
+          .deterministic = config.train.deterministic});
   network->parameters().initialize(1);
   return network;
 }

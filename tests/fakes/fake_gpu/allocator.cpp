@@ -321,6 +321,11 @@ void release_pool(int pool) {
   }
 }
 
+size_t bytes_in_use() {
+  const std::lock_guard lock(memory().mutex);
+  return present_heap_locked().in_use;
+}
+
 size_t peak_bytes() {
   const std::lock_guard lock(memory().mutex);
   return present_heap_locked().peak;

@@ -29,8 +29,9 @@ void resize_storage(const c10::Storage& storage, size_t bytes);
 int new_pool();
 void take_from_pool(int pool);
 void release_pool(int pool);
-// Of the present device: the most bytes that tensors held at once since the
-// start or restart_peak(), and what they may still take.
+// Of the present device: the bytes that tensors hold, the most that they held
+// at once since the start or restart_peak(), and what they may still take.
+size_t bytes_in_use();
 size_t peak_bytes();
 size_t peak_held_bytes();  // with the gaps between them
 size_t free_bytes();

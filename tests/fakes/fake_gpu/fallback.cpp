@@ -206,7 +206,7 @@ void note_traffic(const std::string& name, size_t bytes) {
     return path == nullptr ? nullptr : std::fopen(path, "w");
   }();
   if (log == nullptr) return;
-  std::fprintf(log, "%zu %s\n", bytes, name.c_str());
+  std::fprintf(log, "%zu %zu %s\n", bytes, bytes_in_use(), name.c_str());
   std::fflush(log);
 }
 

@@ -21,7 +21,7 @@ void resize_tensor(const at::Tensor& tensor, at::IntArrayRef sizes,
                    std::optional<at::MemoryFormat> memory_format);
 
 // A line of the file FAKE_GPU_TRAFFIC, which is made anew: the bytes that a
-// kernel reads and writes.
+// kernel reads and writes, those that tensors hold then, and its name.
 void note_traffic(const std::string& name, size_t bytes);
 
 // A tensor as a kernel sees it: it owns nothing, like the pointers that a CUDA

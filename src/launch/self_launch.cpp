@@ -222,10 +222,8 @@ void end_at_once(pid_t child) {
 
 // The first TERM or INT lets the ranks write a checkpoint, the second ends
 // them.
-void pass_on(int signal, pid_t child, bool first) {
-  const bool only_asks = signal != SIGTERM && signal != SIGINT;
-  if (only_asks || first) kill(child, SIGUSR1);
-  if (only_asks) return;
+void answer(int signal, pid_t child, bool first) {
+  if (signal != SIGTERM && signal != SIGINT) return;
   if (first)
     log_info(
         "stop requested: the ranks exit with 75, a training with a checkpoint "
@@ -303,9 +301,12 @@ int run_as_parent(const std::vector<std::string>& command,
       if (out->failed()) std::cout.setstate(std::ios::badbit);
       return *code;
     }
-    if (signal != 0 && signal != SIGCHLD)
-      pass_on(signal, child, !signals.ends_at_once());
-    if (now_s() - looked_s < 1) continue;
+    if (signal != 0 && signal != SIGCHLD) {
+      answer(signal, child, !signals.ends_at_once());
+      told = 0;
+    } else if (now_s() - looked_s < 1) {
+      continue;
+    }
     looked_s = now_s();
     if (of_mpi && !is_bound && (is_bound = has_all_ranks_below(child)))
       bind_ports_to_loopback(child);

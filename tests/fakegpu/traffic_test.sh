@@ -10,6 +10,6 @@ for memory in speed recompute; do
     check "a step of $images is timed, model.memory=$memory" grep -q images_per_s "$scratch/json"
   done
 done
-check "a step moves at most 335 MB an image, none for concatenations, and keeps at most 45" python3 tests/support/traffic.py "$scratch"/speed{1,2} 335 45
-check "with recompute it keeps at most 16, and moves at most 390" python3 tests/support/traffic.py "$scratch"/recompute{1,2} 390 16
+check "a step moves at most 335 MB an image, none for concatenations, keeps at most 45, and has at most 900 kernels" python3 tests/support/traffic.py "$scratch"/speed{1,2} 335 45 900
+check "with recompute it keeps at most 16, and moves at most 390" python3 tests/support/traffic.py "$scratch"/recompute{1,2} 390 16 1000
 finish

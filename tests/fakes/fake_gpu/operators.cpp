@@ -176,7 +176,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   // Their composite kernels would be taken before a fallback.
   for (const char* name :
        {"convolution_overrideable", "convolution_backward_overrideable",
-        "native_batch_norm", "_local_scalar_dense"})
+        "native_batch_norm", "_local_scalar_dense", "_foreach_copy_",
+        "_foreach_add_.List"})
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_as_kernel>());
 }
 

@@ -42,18 +42,18 @@ TEST_CASE("BatchNorm's operators pool as BatchNorm and a pool do in turn") {
       const at::Tensor whole = batch_norm_apply(input, {}, {}, true);
       const auto sizes = input.x.sizes();
 
-      const auto [y, taps] = batch_norm_max_pool(input, {});
+      const auto [y, argmax] = batch_norm_max_pool(input, {});
       const auto [max, indices] = max_pool(whole);
       CHECK(at::equal(y, max));
-      CHECK(taps.scalar_type() == at::kByte);
-      CHECK(at::equal(taps == kNoTap, y == 0));
+      CHECK(argmax.scalar_type() == at::kByte);
+      CHECK(at::equal(argmax == kNoArgmax, y == 0));
       const at::Tensor dy = gradient_like(y), unpooled = max_pool_gradient(
                                                   dy, sizes, kFormat, indices);
-      const ChannelSums sums = batch_norm_sums(dy, taps, input, true),
+      const ChannelSums sums = batch_norm_sums(dy, argmax, input, true),
                         wanted = batch_norm_sums(unpooled, {}, input, true);
       CHECK(at::equal(sums.dweight, wanted.dweight));
       CHECK(at::equal(sums.dbias, wanted.dbias));
-      CHECK(at::equal(batch_norm_gradient(dy, taps, input, sums, true),
+      CHECK(at::equal(batch_norm_gradient(dy, argmax, input, sums, true),
                       batch_norm_gradient(unpooled, {}, input, sums, true)));
 
       const at::Tensor mean = batch_norm_average_pool(input, {});

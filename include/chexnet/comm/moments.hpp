@@ -1,4 +1,4 @@
-// Mean and spread of channels over the pixels of all ranks, for synchronized
+// Mean and variance of channels over the pixels of all ranks, for synchronized
 // BatchNorm.
 #pragma once
 

@@ -157,8 +157,8 @@ at::Tensor BatchNorm::forward_by_kernels(
     return batch_norm_average_pool(call.input, kept);
   if (then_ != Then::kMaxPool)
     return batch_norm_apply(call.input, shortcut, kept, true);
-  auto [y, taps] = batch_norm_max_pool(call.input, kept);
-  call.taps = taps;
+  auto [y, argmax] = batch_norm_max_pool(call.input, kept);
+  call.argmax = argmax;
   return y;
 }
 
@@ -237,13 +237,13 @@ ChannelSums BatchNorm::backward_by_library(const at::Tensor& dy,
 ChannelSums BatchNorm::backward_in_passes(const at::Tensor& dy,
                                           const InPasses& call,
                                           at::Tensor& dx) {
-  const auto& [input, taps, kernels] = call;
-  ChannelSums own = batch_norm_sums(dy, taps, input, kernels);
+  const auto& [input, argmax, kernels] = call;
+  ChannelSums own = batch_norm_sums(dy, argmax, input, kernels);
   ChannelSums all = own;
   if (context_.sync != nullptr)
     std::tie(all.dweight, all.dbias) =
         sums_of_all_ranks(*context_.sync, own.dweight, own.dbias);
-  dx = batch_norm_gradient(dy, taps, input, all, kernels);
+  dx = batch_norm_gradient(dy, argmax, input, all, kernels);
   return own;
 }
 

@@ -76,7 +76,7 @@ class BatchNorm {
   // In passes: by our kernels, and where ranks share statistics.
   struct InPasses {
     BatchNormInput input;
-    std::optional<at::Tensor> taps;
+    std::optional<at::Tensor> argmax;
     bool kernels;
   };
   struct ByLibrary {

@@ -6,7 +6,6 @@
 
 #include <cassert>
 
-#include "operator_of.hpp"
 #include "own_operators.hpp"
 
 namespace chexnet {
@@ -86,26 +85,26 @@ at::Tensor apply_by_aten(const at::Tensor& x, const at::Tensor& weight,
 }
 
 // Columns or rows of x of the first pixels of windows of 3x3.
-at::Tensor firsts(const at::Tensor& taps, int dimension) {
-  return at::arange(taps.size(dimension), taps.options().dtype(at::kLong))
+at::Tensor firsts(const at::Tensor& argmax, int dimension) {
+  return at::arange(argmax.size(dimension), argmax.options().dtype(at::kLong))
       .mul(2)
       .sub(1);
 }
-at::Tensor first_rows(const at::Tensor& taps) {
-  return firsts(taps, 2).view({-1, 1});
+at::Tensor first_rows(const at::Tensor& argmax) {
+  return firsts(argmax, 2).view({-1, 1});
 }
 
 // Of pixels of x's plane, which is `width` wide.
-at::Tensor taps_of(const at::Tensor& indices, int64_t width) {
+at::Tensor argmax_of(const at::Tensor& indices, int64_t width) {
   const at::Tensor down =
       at::floor_divide(indices, width) - first_rows(indices);
   const at::Tensor right = at::remainder(indices, width) - firsts(indices, 3);
   return (down * 3 + right).to(at::kByte);
 }
-at::Tensor indices_of(const at::Tensor& taps, int64_t width) {
-  const at::Tensor tap = taps.to(at::kLong);
-  return (first_rows(taps) + at::floor_divide(tap, 3)) * width +
-         firsts(taps, 3) + at::remainder(tap, 3);
+at::Tensor indices_of(const at::Tensor& argmax, int64_t width) {
+  const at::Tensor pixel = argmax.to(at::kLong);
+  return (first_rows(argmax) + at::floor_divide(pixel, 3)) * width +
+         firsts(argmax, 3) + at::remainder(pixel, 3);
 }
 
 TwoTensors max_pool_by_aten(const at::Tensor& x, const at::Tensor& weight,
@@ -116,7 +115,7 @@ TwoTensors max_pool_by_aten(const at::Tensor& x, const at::Tensor& weight,
   const auto [y, indices] =
       max_pool(apply_by_aten(x, weight, bias, mean, var, pixels, epsilon, true,
                              {}, kept_mean, kept_var, share));
-  return {y, taps_of(indices, x.size(3)).masked_fill_(y <= 0, kNoTap)};
+  return {y, argmax_of(indices, x.size(3)).masked_fill_(y <= 0, kNoArgmax)};
 }
 
 at::Tensor average_pool_by_aten(const at::Tensor& x, const at::Tensor& weight,
@@ -130,42 +129,42 @@ at::Tensor average_pool_by_aten(const at::Tensor& x, const at::Tensor& weight,
 }
 
 // The gradient by ReLU's result, from that of pooled maps.
-at::Tensor unpooled(const at::Tensor& dy, const OptionalTensor& taps,
+at::Tensor unpooled(const at::Tensor& dy, const OptionalTensor& argmax,
                     const at::Tensor& x) {
   const auto format = x.suggest_memory_format();
-  if (!taps)
+  if (!argmax)
     return dy.sizes() == x.sizes()
                ? dy
                : average_pool_gradient(dy, x.sizes(), format);
-  const at::Tensor none = *taps == kNoTap;
+  const at::Tensor none = *argmax == kNoArgmax;
   // A window's fifth pixel is in every map.
   return max_pool_gradient(dy.masked_fill(none, 0), x.sizes(), format,
-                           indices_of(taps->masked_fill(none, 4), x.size(3)));
+                           indices_of(argmax->masked_fill(none, 4), x.size(3)));
 }
 
-at::Tensor masked(const at::Tensor& dy, const OptionalTensor& taps,
+at::Tensor masked(const at::Tensor& dy, const OptionalTensor& argmax,
                   const at::Tensor& x, const at::Tensor& weight,
                   const at::Tensor& bias, const at::Tensor& mean,
                   const at::Tensor& var, double epsilon, bool relu) {
-  at::Tensor whole = unpooled(dy, taps, x);
-  if (!relu || taps) return whole;
+  at::Tensor whole = unpooled(dy, argmax, x);
+  if (!relu || argmax) return whole;
   return at::threshold_backward(
       whole, normalized(x, weight, bias, mean, var, epsilon), 0);
 }
 
 // The operator gives them as in inference, whose statistics are constants.
-TwoTensors sums_by_aten(const at::Tensor& dy, const OptionalTensor& taps,
+TwoTensors sums_by_aten(const at::Tensor& dy, const OptionalTensor& argmax,
                         const at::Tensor& x, const at::Tensor& weight,
                         const at::Tensor& bias, const at::Tensor& mean,
                         const at::Tensor& var, double epsilon, bool relu) {
   const auto [none, dweight, dbias] = at::native_batch_norm_backward(
-      masked(dy, taps, x, weight, bias, mean, var, epsilon, relu), packed(x),
+      masked(dy, argmax, x, weight, bias, mean, var, epsilon, relu), packed(x),
       weight, first(mean, x), first(var, x), {}, {}, false, epsilon,
       {false, true, true});
   return {dweight, dbias};
 }
 
-at::Tensor gradient_by_aten(const at::Tensor& dy, const OptionalTensor& taps,
+at::Tensor gradient_by_aten(const at::Tensor& dy, const OptionalTensor& argmax,
                             const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, const at::Tensor& mean,
                             const at::Tensor& var, const OptionalTensor& pixels,
@@ -173,7 +172,7 @@ at::Tensor gradient_by_aten(const at::Tensor& dy, const OptionalTensor& taps,
                             const at::Tensor& dweight,
                             const at::Tensor& dbias) {
   const at::Tensor cut =
-      masked(dy, taps, x, weight, bias, mean, var, epsilon, relu);
+      masked(dy, argmax, x, weight, bias, mean, var, epsilon, relu);
   const at::Tensor center = first(mean, x),
                    invstd = (first(var, x) + epsilon).rsqrt();
   if (!pixels)
@@ -284,23 +283,24 @@ at::Tensor batch_norm_average_pool(const BatchNormInput& input,
       kBatchNormEpsilon, to.mean, to.var, to.share);
 }
 
-ChannelSums batch_norm_sums(const at::Tensor& dy, const OptionalTensor& taps,
+ChannelSums batch_norm_sums(const at::Tensor& dy, const OptionalTensor& argmax,
                             const BatchNormInput& input, bool kernels) {
   const auto& [x, weight, bias, statistics, relu] = input;
   const auto& [mean, var, pixels] = statistics;
   auto [dweight, dbias] =
-      compute<sums_by_aten>("batch_norm_sums", kernels, dy, taps, x, weight,
+      compute<sums_by_aten>("batch_norm_sums", kernels, dy, argmax, x, weight,
                             bias, mean, var, kBatchNormEpsilon, relu);
   return {dweight, dbias};
 }
 
-at::Tensor batch_norm_gradient(const at::Tensor& dy, const OptionalTensor& taps,
+at::Tensor batch_norm_gradient(const at::Tensor& dy,
+                               const OptionalTensor& argmax,
                                const BatchNormInput& input,
                                const ChannelSums& sums, bool kernels) {
   const auto& [x, weight, bias, statistics, relu] = input;
   const auto& [mean, var, pixels] = statistics;
   return compute<gradient_by_aten>(
-      "batch_norm_gradient", kernels, dy, taps, x, weight, bias, mean, var,
+      "batch_norm_gradient", kernels, dy, argmax, x, weight, bias, mean, var,
       pixels, kBatchNormEpsilon, relu, sums.dweight, sums.dbias);
 }
 
@@ -348,11 +348,11 @@ TORCH_LIBRARY_FRAGMENT(chexnet, library) {
       "mean, Tensor var, Tensor? pixels, float epsilon, Tensor(a!)? kept_mean, "
       "Tensor(b!)? kept_var, float share) -> Tensor");
   library.def(
-      "batch_norm_sums(Tensor dy, Tensor? taps, Tensor x, Tensor weight, "
+      "batch_norm_sums(Tensor dy, Tensor? argmax, Tensor x, Tensor weight, "
       "Tensor bias, Tensor mean, Tensor var, float epsilon, bool relu) -> "
       "(Tensor, Tensor)");
   library.def(
-      "batch_norm_gradient(Tensor dy, Tensor? taps, Tensor x, Tensor weight, "
+      "batch_norm_gradient(Tensor dy, Tensor? argmax, Tensor x, Tensor weight, "
       "Tensor bias, Tensor mean, Tensor var, Tensor? pixels, float epsilon, "
       "bool relu, Tensor dweight, Tensor dbias) -> Tensor");
   library.def(

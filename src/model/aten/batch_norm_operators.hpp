@@ -75,25 +75,25 @@ at::Tensor batch_norm_apply(const BatchNormInput& input,
 
 // ReLU(BatchNorm(x)), pooled as own_operators.hpp says, by our kernels. With
 // the maximum which of its window's nine pixels it is, a byte each, row by row;
-// kNoTap where ReLU cut all.
-constexpr int64_t kNoTap = 9;
+// kNoArgmax where ReLU cut all.
+constexpr int64_t kNoArgmax = 9;
 std::tuple<at::Tensor, at::Tensor> batch_norm_max_pool(
     const BatchNormInput& input, const std::optional<KeptStatistics>& kept);
 at::Tensor batch_norm_average_pool(const BatchNormInput& input,
                                    const std::optional<KeptStatistics>& kept);
 
-// `taps`, here and below: of batch_norm_max_pool, where dy is its gradient.
+// `argmax`, here and below: of batch_norm_max_pool, where dy is its gradient.
 //
 // Of this rank's dy * z and dy, where ReLU passes dy and with z = (x - mean) /
 // sqrt(var + epsilon).
 ChannelSums batch_norm_sums(const at::Tensor& dy,
-                            const std::optional<at::Tensor>& taps,
+                            const std::optional<at::Tensor>& argmax,
                             const BatchNormInput& input, bool kernels);
 
 // With means over statistics.pixels, dx = scale * (dy - mean(dy) - z * mean(dy
 // * z)) and scale = weight / sqrt(var + epsilon) (Ioffe and Szegedy, 2015).
 at::Tensor batch_norm_gradient(const at::Tensor& dy,
-                               const std::optional<at::Tensor>& taps,
+                               const std::optional<at::Tensor>& argmax,
                                const BatchNormInput& input,
                                const ChannelSums& sums, bool kernels);
 

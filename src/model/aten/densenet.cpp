@@ -1,4 +1,5 @@
-// Each layer of a block sees the features of all before it. Two forms:
+// DenseNet as every GPU trains it. Each layer of a block sees the features of
+// all before it. Two forms:
 //
 // our kernels      features of a block are one map, and their gradient another,
 //                  in which channels come in place. BatchNorm reads and adds to

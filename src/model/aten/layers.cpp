@@ -50,9 +50,9 @@ at::Tensor Convolution::gradients(const at::Tensor& dy,
 }
 
 at::Tensor masked_by(const at::Tensor& y, const at::Tensor& dy,
-                     const std::optional<at::Tensor>& more,
+                     const std::optional<at::Tensor>& residual,
                      const LayerContext& context) {
-  return relu_gradient(dy, more, y, context.kernels && own_kernels_take(y));
+  return relu_gradient(dy, residual, y, context.kernels && own_kernels_take(y));
 }
 
 Classifier::Classifier(const LayerContext& context, const std::string& name)

@@ -41,9 +41,9 @@ class Convolution {
   at::Tensor x_;
 };
 
-// The gradient dy (+ more) of y = ReLU(...) on its other side.
+// The gradient dy (+ residual) of y = ReLU(...) on its other side.
 at::Tensor masked_by(const at::Tensor& y, const at::Tensor& dy,
-                     const std::optional<at::Tensor>& more,
+                     const std::optional<at::Tensor>& residual,
                      const LayerContext& context);
 
 // Mean over the map, then a linear layer: [N,C,H,W] -> logits [N,K]. Both in

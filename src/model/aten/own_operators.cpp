@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "operator_of.hpp"
-
 namespace chexnet {
 namespace {
 
@@ -16,9 +14,9 @@ using OptionalTensor = std::optional<at::Tensor>;
 constexpr size_t kVectorBytes = 16;
 
 at::Tensor relu_backward_by_aten(const at::Tensor& dy,
-                                 const OptionalTensor& more,
+                                 const OptionalTensor& residual,
                                  const at::Tensor& y) {
-  return at::threshold_backward(more ? dy + *more : dy, y, 0);
+  return at::threshold_backward(residual ? dy + *residual : dy, y, 0);
 }
 
 // Of what was pooled, ATen's operators look at the shape alone.
@@ -73,16 +71,16 @@ at::Tensor average_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
                                  {0, 0}, false, true, c10::nullopt);
 }
 
-at::Tensor relu_gradient(const at::Tensor& dy, const OptionalTensor& more,
+at::Tensor relu_gradient(const at::Tensor& dy, const OptionalTensor& residual,
                          const at::Tensor& y, bool kernels) {
   return compute<relu_backward_by_aten>("relu_backward", kernels,
-                                        kernels ? dense(dy) : dy, more, y);
+                                        kernels ? dense(dy) : dy, residual, y);
 }
 
 }  // namespace chexnet
 
 TORCH_LIBRARY(chexnet, library) {
-  library.def("relu_backward(Tensor dy, Tensor? more, Tensor y) -> Tensor");
+  library.def("relu_backward(Tensor dy, Tensor? residual, Tensor y) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(chexnet, CPU, library) {

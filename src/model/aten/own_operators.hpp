@@ -6,12 +6,26 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <type_traits>
 
 namespace chexnet {
+
+// The operator of this name, with the signature of kByAten, which computes it
+// by ATen's operators; without `kernels` kByAten itself.
+template <auto kByAten, class... Arguments>
+auto compute(const char* name, bool kernels, Arguments&&... arguments) {
+  static const auto op =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow((std::string("chexnet::") + name).c_str(), "")
+          .typed<std::remove_pointer_t<decltype(kByAten)>>();
+  return kernels ? op.call(arguments...) : kByAten(arguments...);
+}
 
 // Whether kernels of our own take such a map on its device: channels-last, in
 // fp32, fp16 or bf16, pixels of whole 16 bytes, less than 32 GiB, also when it
@@ -40,9 +54,9 @@ at::Tensor average_pool(const at::Tensor& x);
 at::Tensor average_pool_gradient(const at::Tensor& dy, at::IntArrayRef shape,
                                  at::MemoryFormat format);
 
-// dy (+ more) where y > 0, else 0.
+// dy (+ residual) where y > 0, else 0.
 at::Tensor relu_gradient(const at::Tensor& dy,
-                         const std::optional<at::Tensor>& more,
+                         const std::optional<at::Tensor>& residual,
                          const at::Tensor& y, bool kernels);
 
 }  // namespace chexnet

@@ -229,12 +229,12 @@ TwoTensors max_pool(const at::Tensor& x, const at::Tensor& weight,
                     const OptionalTensor& kept_var, double share) {
   at::Tensor y = empty_map(
       {x.size(0), x.size(1), (x.size(2) + 1) / 2, (x.size(3) + 1) / 2}, x);
-  at::Tensor taps = at::empty_like(y, y.options().dtype(at::kByte));
+  at::Tensor argmax = at::empty_like(y, y.options().dtype(at::kByte));
   launch_on(kBatchNormMaxPool, x, Map(y).mapping(),
             arguments(x, weight, bias, mean, var, epsilon, true),
             pool_shape(x, y), kept_channels(kept_mean, kept_var, share, pixels),
-            y.mutable_data_ptr(), taps.mutable_data_ptr());
-  return {y, taps};
+            y.mutable_data_ptr(), argmax.mutable_data_ptr());
+  return {y, argmax};
 }
 
 at::Tensor average_pool(const at::Tensor& x, const at::Tensor& weight,
@@ -251,19 +251,19 @@ at::Tensor average_pool(const at::Tensor& x, const at::Tensor& weight,
   return y;
 }
 
-TwoTensors sums(const at::Tensor& dy, const OptionalTensor& taps,
+TwoTensors sums(const at::Tensor& dy, const OptionalTensor& argmax,
                 const at::Tensor& x, const at::Tensor& weight,
                 const at::Tensor& bias, const at::Tensor& mean,
                 const at::Tensor& var, double epsilon, bool relu) {
   require_vectors(dy, "a gradient");
-  const KernelGrid grid = (taps ? tiles_of(x) : Map(x)).reducing();
+  const KernelGrid grid = (argmax ? tiles_of(x) : Map(x)).reducing();
   Partial partial = partial_of(grid, x);
   at::Tensor dweight = per_channel(x), dbias = per_channel(x);
   const BatchNormArguments n =
       arguments(x, weight, bias, mean, var, epsilon, relu);
-  if (taps)
+  if (argmax)
     launch_on(kBatchNormMaxPoolSums, x, grid, n, dy.const_data_ptr(),
-              taps->const_data_ptr(), pool_shape(x, dy), partial.for_kernel(),
+              argmax->const_data_ptr(), pool_shape(x, dy), partial.for_kernel(),
               floats_of(dweight), floats_of(dbias));
   else
     launch_on(kBatchNormSums, x, grid, n, dy.const_data_ptr(),
@@ -306,7 +306,7 @@ at::Tensor corrected(const at::Tensor& sum, const at::Tensor& x,
   return dx;
 }
 
-at::Tensor gradient(const at::Tensor& dy, const OptionalTensor& taps,
+at::Tensor gradient(const at::Tensor& dy, const OptionalTensor& argmax,
                     const at::Tensor& x, const at::Tensor& weight,
                     const at::Tensor& bias, const at::Tensor& mean,
                     const at::Tensor& var, const OptionalTensor& pixels,
@@ -316,9 +316,9 @@ at::Tensor gradient(const at::Tensor& dy, const OptionalTensor& taps,
   at::Tensor dx = channels_last_like(x);
   const BatchNormArguments n =
       arguments(x, weight, bias, mean, var, epsilon, relu);
-  if (taps)
+  if (argmax)
     launch_on(kBatchNormMaxPoolGradient, x, tiles_of(x).mapping(), n,
-              dy.const_data_ptr(), taps->const_data_ptr(), pool_shape(x, dy),
+              dy.const_data_ptr(), argmax->const_data_ptr(), pool_shape(x, dy),
               floats(dweight), floats(dbias), number(pixels),
               dx.mutable_data_ptr());
   else

@@ -13,10 +13,10 @@
 #include <exception>
 
 #include "check_cuda.hpp"
+#include "device_functions.hpp"
 #include "nccl_communicator.hpp"
 #include "own_kernels.hpp"
 #include "runtime_problem.hpp"
-#include "torch_functions.hpp"
 
 namespace chexnet {
 namespace {
@@ -143,7 +143,7 @@ class Library final : public CudaLibrary {
                                           int device,
                                           double timeout_s) override {
     return make_nccl_communicator(std::move(host), device, timeout_s,
-                                  torch_functions(device));
+                                  device_functions(device));
   }
   std::unique_ptr<Recorder> make_recorder() override {
     return std::make_unique<GraphRecorder>();

@@ -43,14 +43,14 @@ inline constexpr Kernel<void(BatchNormArguments n, const void* dy,
 // --- kernels/batch_norm_pool.cu
 
 inline constexpr Kernel<void(BatchNormArguments n, PoolShape shape,
-                             KeptChannels kept, void* y, void* taps)>
+                             KeptChannels kept, void* y, void* argmax)>
     kBatchNormMaxPool{"batch_norm_max_pool"};
 inline constexpr Kernel<void(BatchNormArguments n, const void* dy,
-                             const void* taps, PoolShape shape,
+                             const void* argmax, PoolShape shape,
                              PartialSums partial, float* dweight, float* dbias)>
     kBatchNormMaxPoolSums{"batch_norm_max_pool_sums"};
 inline constexpr Kernel<void(
-    BatchNormArguments n, const void* dy, const void* taps, PoolShape shape,
+    BatchNormArguments n, const void* dy, const void* argmax, PoolShape shape,
     const float* dweight, const float* dbias, const float* all_rows, void* dx)>
     kBatchNormMaxPoolGradient{"batch_norm_max_pool_gradient"};
 inline constexpr Kernel<void(BatchNormArguments n, PoolShape shape,
@@ -70,8 +70,8 @@ inline constexpr Kernel<void(const double* all, int ranks, int channels,
 
 // --- kernels/relu.cu
 
-inline constexpr Kernel<void(const void* dy, const void* more, const void* y,
-                             unsigned count, void* dx)>
+inline constexpr Kernel<void(const void* dy, const void* residual,
+                             const void* y, unsigned count, void* dx)>
     kReluBackward{"relu_backward"};
 
 }  // namespace chexnet

@@ -14,10 +14,10 @@ constexpr int64_t kBlocks = 16;  // of a multiprocessor at most
 
 // One thread for each vector, or several one after the other.
 at::Tensor relu_backward(const at::Tensor& dy,
-                         const std::optional<at::Tensor>& more,
+                         const std::optional<at::Tensor>& residual,
                          const at::Tensor& y) {
   require_vectors(dy, "a gradient");
-  if (more) require_vectors(*more, "a shortcut's gradient");
+  if (residual) require_vectors(*residual, "a shortcut's gradient");
   require_vectors(y, "a map");
   at::Tensor dx = at::empty_like(y);
   const int64_t count = static_cast<int64_t>(dx.nbytes()) / kVectorBytes;
@@ -27,7 +27,7 @@ at::Tensor relu_backward(const at::Tensor& dy,
       std::min((count + kThreads - 1) / kThreads, kBlocks * multiprocessors());
   launch(kReluKernels, kReluBackward, dx.scalar_type(),
          dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
-         dy.const_data_ptr(), more ? more->const_data_ptr() : nullptr,
+         dy.const_data_ptr(), residual ? residual->const_data_ptr() : nullptr,
          y.const_data_ptr(), static_cast<unsigned>(count),
          dx.mutable_data_ptr());
   return dx;

@@ -13,7 +13,7 @@ struct Form {
 // Of one kind of pool; for the maximum `sum` is unused.
 struct Pooled {
   Values y, kept_mean, kept_var, dweight, dbias, dx;
-  std::vector<int> taps = {};
+  std::vector<int> argmax = {};
 };
 
 struct Found {
@@ -55,7 +55,7 @@ void each_window(const PoolShape& s, int64_t channels, const Visit& visit) {
 // cut all.
 struct Maxima {
   Values y;
-  std::vector<int> taps;
+  std::vector<int> argmax;
   std::vector<size_t> pixels;
 };
 Maxima maxima_of(const Values& whole, const Form& f, int64_t channels) {
@@ -63,7 +63,7 @@ Maxima maxima_of(const Values& whole, const Form& f, int64_t channels) {
   Maxima out;
   each_window(s, channels, [&](size_t, int y, int x, const auto& element) {
     float best = 0;
-    int tap = 9;
+    int chosen = 9;
     size_t pixel = 0;
     for (int t = 0; t < 9; ++t) {
       const int row = y - 1 + t / 3, column = x - 1 + t % 3;
@@ -72,11 +72,11 @@ Maxima maxima_of(const Values& whole, const Form& f, int64_t channels) {
       const float v = whole[element(row, column)];
       if (v <= best) continue;  // a NaN stays
       best = v;
-      tap = t;
+      chosen = t;
       pixel = element(row, column);
     }
     out.y.push_back(best);
-    out.taps.push_back(tap);
+    out.argmax.push_back(chosen);
     out.pixels.push_back(pixel);
   });
   return out;
@@ -98,7 +98,7 @@ Values averages_of(const Values& whole, const Form& f, int64_t channels) {
 Values max_gradient(const Values& dy, const Maxima& maxima, size_t count) {
   Values out(count);
   for (size_t i = 0; i < dy.size(); ++i)
-    if (maxima.taps[i] != 9) out[maxima.pixels[i]] += dy[i];
+    if (maxima.argmax[i] != 9) out[maxima.pixels[i]] += dy[i];
   return out;
 }
 Values average_gradient(const Values& dy, const Form& f, int64_t channels,
@@ -169,24 +169,24 @@ Values average_gradient(const Values& dy, const Form& f, int64_t channels,
     Pooled& max = found.max;                                                  \
     const PoolShape of_max = max_shape(form);                                 \
     Map y(static_cast<size_t>(windows_of(of_max) * vectors));                 \
-    std::vector<space::Taps> taps(y.size());                                  \
+    std::vector<space::Argmax> argmax(y.size());                              \
     const KeptChannels kept = begin(max);                                     \
     over(windows_of(of_max), [&](const auto&) {                               \
-      space::batch_norm_max_pool(n, of_max, kept, y.data(), taps.data());     \
+      space::batch_norm_max_pool(n, of_max, kept, y.data(), argmax.data());   \
     });                                                                       \
     max.y = E::decoded(y);                                                    \
-    for (const auto& of_vector : taps)                                        \
+    for (const auto& of_vector : argmax)                                      \
       for (int i = 0; i < space::kWidth; ++i)                                 \
-        max.taps.push_back(space::tap_of(of_vector, i));                      \
+        max.argmax.push_back(space::argmax_at(of_vector, i));                 \
     const Map dmax = E::encoded(dy.max), dmean = E::encoded(dy.average);      \
     over(tiles, [&](const PartialSums& partial) {                             \
-      space::batch_norm_max_pool_sums(n, dmax.data(), taps.data(), of_max,    \
+      space::batch_norm_max_pool_sums(n, dmax.data(), argmax.data(), of_max,  \
                                       partial, max.dweight.data(),            \
                                       max.dbias.data());                      \
     });                                                                       \
     over(tiles, [&](const auto&) {                                            \
       space::batch_norm_max_pool_gradient(                                    \
-          n, dmax.data(), taps.data(), of_max, max.dweight.data(),            \
+          n, dmax.data(), argmax.data(), of_max, max.dweight.data(),          \
           max.dbias.data(), nullptr, dx.data());                              \
     });                                                                       \
     max.dx = E::decoded(dx);                                                  \
@@ -276,7 +276,7 @@ void check_problem(const Problem& p, const Element& element) {
   const size_t count = p.c.size.count();
   const Maxima maxima = maxima_of(found.whole, p.form, channels);
   CHECK(found.max.y == maxima.y);
-  CHECK(found.max.taps == maxima.taps);
+  CHECK(found.max.argmax == maxima.argmax);
   check_gradient(found.max, p.c, max_gradient(p.dy.max, maxima, count),
                  &Results::dx, element.rounding);
   if (p.dy.average.empty()) return;
@@ -325,7 +325,7 @@ TEST_CASE("a NaN in a window is its maximum, and spoils the gradient") {
       CHECK_FALSE(std::isnan(found.max.y[window * 16 + 6]));
     }
     // The last of a window's.
-    CHECK(found.max.taps[5] == 8);
+    CHECK(found.max.argmax[5] == 8);
     CHECK(std::isnan(found.max.dx[5]));
     CHECK(std::isnan(found.average.dx[5]));
     CHECK_FALSE(std::isnan(found.max.dx[6]));

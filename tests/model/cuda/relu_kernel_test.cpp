@@ -15,12 +15,13 @@ Values filled(size_t count, unsigned seed) {
 }
 
 #define MASKED_BY(space)                                                    \
-  [](const Values& dy, const Values& more, const Values& y) {               \
+  [](const Values& dy, const Values& residual, const Values& y) {           \
     using E = ELEMENTS(space);                                              \
-    const auto d = E::encoded(dy), m = E::encoded(more), v = E::encoded(y); \
+    const auto d = E::encoded(dy), m = E::encoded(residual),                \
+               v = E::encoded(y);                                           \
     auto dx = d;                                                            \
     cuda_words::run_kernel({2, 1}, {8, 1}, {0}, [&] {                       \
-      space::relu_backward(d.data(), more.empty() ? nullptr : m.data(),     \
+      space::relu_backward(d.data(), residual.empty() ? nullptr : m.data(), \
                            v.data(), static_cast<unsigned>(d.size()),       \
                            dx.data());                                      \
     });                                                                     \
@@ -30,12 +31,13 @@ Values filled(size_t count, unsigned seed) {
 }  // namespace
 
 TEST_CASE("the kernel of ReLU's gradient adds and cuts") {
-  const Values dy = filled(560, 1), more = filled(560, 2), y = filled(560, 3);
+  const Values dy = filled(560, 1), residual = filled(560, 2),
+               y = filled(560, 3);
   for (const auto mask :
        {+MASKED_BY(fp32), +MASKED_BY(fp16), +MASKED_BY(bf16)}) {
-    const Values both = mask(dy, more, y), one = mask(dy, {}, y);
+    const Values both = mask(dy, residual, y), one = mask(dy, {}, y);
     for (size_t i = 0; i < y.size(); ++i) {
-      REQUIRE(both[i] == (y[i] > 0 ? dy[i] + more[i] : 0));
+      REQUIRE(both[i] == (y[i] > 0 ? dy[i] + residual[i] : 0));
       REQUIRE(one[i] == (y[i] > 0 ? dy[i] : 0));
     }
   }

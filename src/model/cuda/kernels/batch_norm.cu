@@ -172,12 +172,12 @@ KERNEL void __launch_bounds__(kReducingThreads)
   SHARED(BlockSums, total);
   const Place p = place(vectors);
   constexpr int kSample = 8;
-  float middle[kWidth] = {}, sums[kSums] = {};
+  float shift[kWidth] = {}, sums[kSums] = {};
   UNROLL(kSample)
   for (int s = 0; s < kSample; ++s) {
     float v[kWidth];
     read(x[rows * (2 * s + 1) / (2 * kSample) * vectors + p.vector], v);
-    for (int i = 0; i < kWidth; ++i) middle[i] += v[i] * (1.0F / kSample);
+    for (int i = 0; i < kWidth; ++i) shift[i] += v[i] * (1.0F / kSample);
   }
   Vector* const copied = static_cast<Vector*>(copy.first);
   for_rows<4>(
@@ -187,7 +187,7 @@ KERNEL void __launch_bounds__(kReducingThreads)
         float v[kWidth];
         read(loaded, v);
         for (int i = 0; i < kWidth; ++i) {
-          const float distance = v[i] - middle[i];
+          const float distance = v[i] - shift[i];
           sums[i] += distance;
           sums[kWidth + i] += distance * distance;
         }
@@ -197,19 +197,19 @@ KERNEL void __launch_bounds__(kReducingThreads)
   const float count = static_cast<float>(rows);
   for (int i = 0; i < kWidth; ++i) {
     const int channel = p.vector * kWidth + i;
-    const float shift = total[i * blockDim.x + threadIdx.x] / count;
+    const float mean_from_shift = total[i * blockDim.x + threadIdx.x] / count;
     const float squares =
         total[(kWidth + i) * blockDim.x + threadIdx.x] / count;
-    const float spread = squares - shift * shift;
-    const float variance = spread < 0 ? 0 : spread;
+    const float rest = squares - mean_from_shift * mean_from_shift;
+    const float variance = rest < 0 ? 0 : rest;  // by rounding
     if (moments) {
       const long long channels = static_cast<long long>(vectors) * kWidth;
-      moments[channel] = static_cast<double>(middle[i]) + shift;
+      moments[channel] = static_cast<double>(shift[i]) + mean_from_shift;
       moments[channels + channel] = variance;
       if (channel == 0) moments[2 * channels] = static_cast<double>(rows);
       continue;
     }
-    mean[channel] = middle[i] + shift;
+    mean[channel] = shift[i] + mean_from_shift;
     var[channel] = variance;
   }
 }

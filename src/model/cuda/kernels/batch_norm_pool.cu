@@ -30,14 +30,14 @@ __device__ inline Row row_of(int image, int y, int x, int height, int width) {
 }
 
 // One byte for each element of a vector: which of its window's pixels it is,
-// row by row; the first of equal ones, or the last NaN, as in LibTorch. kNoTap
-// where ReLU cut all of them.
-constexpr int kNoTap = 9;
-struct alignas(kWidth) Taps {
+// row by row; the first of equal ones, or the last NaN, as in LibTorch.
+// kNoArgmax where ReLU cut all of them.
+constexpr int kNoArgmax = 9;
+struct alignas(kWidth) Argmax {
   unsigned int words[kWidth / 4];
 };
-__device__ inline int tap_of(const Taps& taps, int i) {
-  return static_cast<int>(taps.words[i / 4] >> i % 4 * 8 & 255U);
+__device__ inline int argmax_at(const Argmax& argmax, int i) {
+  return static_cast<int>(argmax.words[i / 4] >> i % 4 * 8 & 255U);
 }
 
 // y = ReLU(BatchNorm(x)), in elements' digits.
@@ -55,7 +55,7 @@ __device__ inline Row windows_of(const PoolShape& shape) {
 
 KERNEL void __launch_bounds__(kMappingThreads)
     batch_norm_max_pool(BatchNormArguments n, PoolShape shape,
-                        KeptChannels kept, Vector* y, Taps* taps) {
+                        KeptChannels kept, Vector* y, Argmax* argmax) {
   const Place p = place(n.vectors);
   keep(kept, n, p);
   const Normal normal(n, p.vector);
@@ -66,33 +66,33 @@ KERNEL void __launch_bounds__(kMappingThreads)
     Vector window[9];
     bool inside[9];
     UNROLL(9)
-    for (int tap = 0; tap < 9; ++tap) {
-      const int down = tap / 3 - 1, right = tap % 3 - 1;
-      inside[tap] = 2 * t.y + down >= 0 && 2 * t.y + down < shape.height &&
+    for (int pixel = 0; pixel < 9; ++pixel) {
+      const int down = pixel / 3 - 1, right = pixel % 3 - 1;
+      inside[pixel] = 2 * t.y + down >= 0 && 2 * t.y + down < shape.height &&
                     2 * t.x + right >= 0 && 2 * t.x + right < shape.width;
-      if (inside[tap])
-        window[tap] = vectors_of(
+      if (inside[pixel])
+        window[pixel] = vectors_of(
             n.x)[(first + down * shape.width + right) * n.x_apart + p.vector];
     }
     float best[kWidth] = {};
     unsigned int where[kWidth];
-    for (int i = 0; i < kWidth; ++i) where[i] = kNoTap;
+    for (int i = 0; i < kWidth; ++i) where[i] = kNoArgmax;
     UNROLL(9)
-    for (int tap = 0; tap < 9; ++tap) {
-      if (!inside[tap]) continue;
+    for (int pixel = 0; pixel < 9; ++pixel) {
+      if (!inside[pixel]) continue;
       float v[kWidth];
-      activate(normal, window[tap], v);
+      activate(normal, window[pixel], v);
       for (int i = 0; i < kWidth; ++i)
         if (v[i] > best[i] || v[i] != v[i]) {
           best[i] = v[i];
-          where[i] = tap;
+          where[i] = pixel;
         }
     }
     y[at * n.vectors + p.vector] = written(best);
-    Taps bytes = {};
+    Argmax bytes = {};
     for (int i = 0; i < kWidth; ++i)
       bytes.words[i / 4] |= where[i] << i % 4 * 8;
-    taps[at * n.vectors + p.vector] = bytes;
+    argmax[at * n.vectors + p.vector] = bytes;
   }
 }
 
@@ -108,15 +108,15 @@ KERNEL void __launch_bounds__(kMappingThreads)
         row_of(t.image, 2 * t.y, 2 * t.x, shape.height, shape.width);
     Vector window[4];
     UNROLL(4)
-    for (int tap = 0; tap < 4; ++tap)
-      window[tap] = vectors_of(
-          n.x)[(first + tap / 2 * shape.width + tap % 2) * n.x_apart +
+    for (int pixel = 0; pixel < 4; ++pixel)
+      window[pixel] = vectors_of(
+          n.x)[(first + pixel / 2 * shape.width + pixel % 2) * n.x_apart +
                p.vector];
     float sum[kWidth] = {};
     UNROLL(4)
-    for (int tap = 0; tap < 4; ++tap) {
+    for (int pixel = 0; pixel < 4; ++pixel) {
       float v[kWidth];
-      activate(normal, window[tap], v);
+      activate(normal, window[pixel], v);
       for (int i = 0; i < kWidth; ++i) sum[i] += v[i];
     }
     for (int i = 0; i < kWidth; ++i) sum[i] *= 0.25F;
@@ -156,7 +156,7 @@ __device__ inline void for_tiles(const Place& p, const PoolShape& shape,
 struct MaxPoolGradient {
   static constexpr bool kIsCut = true;
   const Vector* dy;
-  const Taps* taps;
+  const Argmax* argmax;
   PoolShape shape;
   template <class Use>
   __device__ inline void for_each(const Place& p, const BatchNormArguments& n,
@@ -165,7 +165,7 @@ struct MaxPoolGradient {
       const Row first =
           row_of(t.image, t.y, t.x, shape.out_height, shape.out_width);
       Vector above[4], x[4];
-      Taps where[4];
+      Argmax where[4];
       UNROLL(4)
       for (int w = 0; w < 4; ++w) {
         above[w] = {};
@@ -175,7 +175,7 @@ struct MaxPoolGradient {
         const Row at =
             (first + w / 2 * shape.out_width + w % 2) * n.vectors + p.vector;
         above[w] = dy[at];
-        where[w] = taps[at];
+        where[w] = argmax[at];
       }
       UNROLL(4)
       for (int pixel = 0; pixel < 4; ++pixel)
@@ -195,7 +195,8 @@ struct MaxPoolGradient {
           float of_window[kWidth];
           read(above[w], of_window);
           for (int i = 0; i < kWidth; ++i)
-            if (tap_of(where[w], i) == down * 3 + right) d[i] += of_window[i];
+            if (argmax_at(where[w], i) == down * 3 + right)
+              d[i] += of_window[i];
         }
         use(pixels.row(pixel), d, x[pixel], Vector{});
       }
@@ -242,20 +243,20 @@ struct AveragePoolGradient {
 
 KERNEL void __launch_bounds__(kReducingThreads)
     batch_norm_max_pool_sums(BatchNormArguments n, const Vector* dy,
-                             const Taps* taps, PoolShape shape,
+                             const Argmax* argmax, PoolShape shape,
                              PartialSums partial, float* dweight,
                              float* dbias) {
   SHARED(BlockSums, total);
-  backward_sums<false>(n, MaxPoolGradient{dy, taps, shape}, partial, total,
+  backward_sums<false>(n, MaxPoolGradient{dy, argmax, shape}, partial, total,
                        dweight, dbias, {});
 }
 
 KERNEL void __launch_bounds__(kMappingThreads)
     batch_norm_max_pool_gradient(BatchNormArguments n, const Vector* dy,
-                                 const Taps* taps, PoolShape shape,
+                                 const Argmax* argmax, PoolShape shape,
                                  const float* dweight, const float* dbias,
                                  const float* all_rows, Vector* dx) {
-  backward_map(n, MaxPoolGradient{dy, taps, shape}, dweight, dbias, all_rows,
+  backward_map(n, MaxPoolGradient{dy, argmax, shape}, dweight, dbias, all_rows,
                dx);
 }
 

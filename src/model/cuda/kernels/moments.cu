@@ -9,7 +9,7 @@ KERNEL void merge_moments(const double* all, int ranks, int channels,
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (channel >= channels) return;
   const long long apart = 2LL * channels + 1;
-  double count = 0, center = 0, spread = 0;
+  double count = 0, center = 0, squares = 0;
   for (int r = 0; r < ranks; ++r) {
     const double* const rank = all + r * apart;
     count += rank[2 * channels];
@@ -19,9 +19,9 @@ KERNEL void merge_moments(const double* all, int ranks, int channels,
   for (int r = 0; r < ranks; ++r) {
     const double* const rank = all + r * apart;
     const double away = rank[channel] - center;
-    spread += (rank[channels + channel] + away * away) * rank[2 * channels];
+    squares += (rank[channels + channel] + away * away) * rank[2 * channels];
   }
   mean[channel] = static_cast<float>(center);
-  var[channel] = static_cast<float>(spread / count);
+  var[channel] = static_cast<float>(squares / count);
   if (channel == 0) *pixels = static_cast<float>(count);
 }

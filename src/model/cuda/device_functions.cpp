@@ -1,7 +1,7 @@
 // The memory comes from LibTorch's allocator, which returns it to the stream
 // that it was taken for: what runs there still may use it after its release,
 // and LibTorch keeps no large part of the GPU away from it.
-#include "torch_functions.hpp"
+#include "device_functions.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -24,7 +24,7 @@ at::ScalarType type_of(GradientCompression format) {
 
 }  // namespace
 
-DeviceFunctions torch_functions(int device) {
+DeviceFunctions device_functions(int device) {
   namespace Allocator = c10::cuda::CUDACachingAllocator;
   const auto index = static_cast<c10::DeviceIndex>(device);
   DeviceFunctions functions;

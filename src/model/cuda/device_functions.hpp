@@ -5,6 +5,6 @@
 
 namespace chexnet {
 
-DeviceFunctions torch_functions(int device);
+DeviceFunctions device_functions(int device);
 
 }  // namespace chexnet

@@ -2,6 +2,7 @@
 """A training step of torchvision's networks in PyTorch: one JSON request a line on stdin, one answer a line on stdout.
 request: {"mode": "eager" or "compile", "model", "batch", "size", "steps", "precision": "bf16", "fp16" or "fp32", "device"}
 answer: {"images_per_s", "ms_per_step", "peak_bytes", "first_step_s"}, or {"error"}
+or: {"mode": "copy", "bytes", "device"}, answered with {"gb_per_s"}, read and written
 What its users write: channels-last, autocast (GradScaler in fp16), fused Adam, binary cross-entropy. Images are on the
 device and normalized before the first step, and no value is read by the host between two looks at the clock."""
 import json
@@ -78,11 +79,23 @@ def answer(request):
             'peak_bytes': torch.cuda.max_memory_allocated() if device == 'cuda' else None, 'first_step_s': first}
 
 
+def copied(request):
+    device, rounds = request['device'], 20
+    one, other = (torch.zeros(request['bytes'], dtype=torch.uint8, device=device) for _ in range(2))
+
+    def copies():
+        for _ in range(rounds):
+            other.copy_(one)
+    copies()
+    return {'gb_per_s': 2e-9 * request['bytes'] * rounds / seconds_of(copies, device)}
+
+
 def main():
     print(json.dumps({'torch': torch.__version__, 'torchvision': torchvision.__version__}), flush=True)
     for line in sys.stdin:
         try:
-            found = answer(json.loads(line))
+            request = json.loads(line)
+            found = copied(request) if request['mode'] == 'copy' else answer(request)
         except Exception as error:  # out of memory, or no compiler: the next request may fit
             found = {'error': repr(error)[:300]}
         print(json.dumps(found), flush=True)

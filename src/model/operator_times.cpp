@@ -17,17 +17,22 @@ namespace chexnet {
 
 namespace {
 
-int64_t bytes_of(OperatorValues values) {
-  int64_t bytes = 0;
-  for (const auto& value : values) {
-    if (value.isTensor() && value.toTensor().defined())
-      bytes += static_cast<int64_t>(value.toTensor().nbytes());
-    if (value.isTensorList())
-      for (const at::Tensor& tensor : value.toTensorList())
-        bytes += static_cast<int64_t>(tensor.nbytes());
+constexpr int64_t kLargeMap = 100'000'000;
+
+struct Bytes {
+  int64_t all = 0, most = 0;  // of all tensors, and of the largest
+  void add(OperatorValues values) {
+    for (const auto& value : values) {
+      if (value.isTensor() && value.toTensor().defined()) add(value.toTensor());
+      if (value.isTensorList())
+        for (const at::Tensor& tensor : value.toTensorList()) add(tensor);
+    }
   }
-  return bytes;
-}
+  void add(const at::Tensor& tensor) {
+    all += static_cast<int64_t>(tensor.nbytes());
+    most = std::max(most, static_cast<int64_t>(tensor.nbytes()));
+  }
+};
 
 }  // namespace
 
@@ -35,7 +40,8 @@ struct OperatorTimes::State final : OperatorListener {
   void began(const at::RecordFunction&, OperatorValues inputs,
              bool ours) override {
     if (!ours) return;
-    bytes = bytes_of(inputs);
+    bytes = {};
+    bytes.add(inputs);
     wait();
     start = now_s();
   }
@@ -43,17 +49,21 @@ struct OperatorTimes::State final : OperatorListener {
              bool ours) override {
     if (!ours) return;
     wait();
-    OperatorRow& row = rows[call.name()];
-    row.name = call.name();
+    const double seconds = now_s() - start;
+    bytes.add(outputs);
+    const std::string name =
+        call.name() + std::string(bytes.most < kLargeMap ? "" : ", 100 MB");
+    OperatorRow& row = rows[name];
+    row.name = name;
     ++row.calls;
-    row.seconds += now_s() - start;
-    row.bytes += bytes + bytes_of(outputs);
+    row.seconds += seconds;
+    row.bytes += bytes.all;
   }
 
   std::function<void()> wait;
   std::map<std::string, OperatorRow> rows;
   double start = 0;
-  int64_t bytes = 0;
+  Bytes bytes;
 };
 
 OperatorTimes::OperatorTimes(std::function<void()> wait)

@@ -5,18 +5,20 @@ export CHEXNET_PROGRAM=$program
 check "the command ends well without a GPU" scripts/bench/gpu --device cpu --quick --no-compile --budget-s 1700 --out "$scratch/gpu.json" >"$scratch/table" 2>"$scratch/log"
 check "every stage has its part" look '
 (step,), met = a["steps"], {m["mark"]: m["met"] for m in a["marks"]}
-assert step["ours"]["images_per_s"] > 0, step
+assert all(step[how]["images_per_s"] > 0 for how in ("ours", "unrecorded", "recompute", "tf32")), step
 assert any("convolution" in row["layers"] for row in a["operators"][0]["rows"]), a["operators"]
 assert a["loader"][0]["images_per_s"] > 0, a["loader"]
 assert len(a["tests"]) > 1 and {t["result"] for t in a["tests"]} == {"skipped"}, a["tests"]
 assert [r["level"] for r in a["self_test"]] == ["SKIP"] and a["dropped"] == [], a
 assert met["the self-test of doctor passes"] is None and met["the program computes steps and trains"] is True, met
 if "torch" in a["pytorch"]:
+    assert a["copy"]["gb_per_s"] > 0, a["copy"]
     assert step["eager"]["images_per_s"] > 0 and met["as fast as PyTorch eager or faster"] is not None, a
 else:
     print("skipped: PyTorch, because python3 has no torch and torchvision")
     assert "error" in step["eager"] and met["as fast as PyTorch eager or faster"] is None, a' "$scratch/gpu.json"
 check "the table has a row of the step" grep -q "^densenet121      2   64 " "$scratch/table"
+check "and what our step was told" grep -qE "^  ours, unrecorded [0-9.]+ images/s, recompute [0-9.]+ images/s, tf32 " "$scratch/table"
 scripts/bench/gpu --device cpu --budget-s 1 --out "$scratch/short.json" >"$scratch/table" 2>>"$scratch/log"
 check "without time all is dropped by name" grep -q "^dropped for want of time: ours: resnet50, batch 256, 512 px" "$scratch/table"
 

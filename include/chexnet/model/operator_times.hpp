@@ -13,7 +13,8 @@ namespace chexnet {
 class OperatorHook;
 
 struct OperatorRow {
-  std::string name;  // "aten::convolution"
+  // "aten::convolution"; with ", 100 MB" where a tensor is as large
+  std::string name;
   int64_t calls = 0;
   double seconds = 0;
   int64_t bytes = 0;  // of its tensors, read and written once

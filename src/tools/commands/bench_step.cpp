@@ -128,7 +128,8 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
        .steps = options.steps,
        .at_once = options.at_once,
        .resident = options.resident,
-       .step = {TrainConfig{}, weights,
+       .step = {{.record_step = config.train.record_step},
+                weights,
                 // Nothing is tried out here.
                 config.launch.bucket_mb.value_or(*LaunchConfig{}.bucket_mb),
                 config.launch.gradient_compression}});
@@ -162,8 +163,9 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
 void add_bench_step(CLI::App& bench, Invocation& invocation) {
   auto step = std::make_shared<StepOptions>();
   step->ranks = 1;
-  step->keys.insert(step->keys.end(), {"launch.gradient_compression",
-                                       "launch.bucket_mb", "model.memory"});
+  step->keys.insert(step->keys.end(),
+                    {"launch.gradient_compression", "launch.bucket_mb",
+                     "model.memory", "train.record_step"});
   auto* step_command =
       bench.add_subcommand("step",
                            "forward, loss, backward and optimizer on made-up "

@@ -1,5 +1,6 @@
 #include "history.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -22,16 +23,20 @@ void add(Curve& curve, double step, const nlohmann::json& event,
   if (const auto y = figure(event, key)) curve.points.emplace_back(step, *y);
 }
 
-void add_train(History& history, double step, const nlohmann::json& event) {
+// `start`: the step at which this part of the run began. The first line after a
+// resume counts the steps before it, too; its waits are of those after it.
+void add_train(History& history, double step, double start,
+               const nlohmann::json& event) {
   add(history.train_loss, step, event, "loss");
   add(history.images, step, event, "images_per_s");
   const auto steps = figure(event, "steps"),
              wait = figure(event, "data_wait_s"),
              others = figure(event, "allreduce_wait_s");
-  if (!steps || *steps <= 0) return;
-  if (wait) history.data_wait.points.emplace_back(step, 1e3 * *wait / *steps);
+  const double waited = std::min(steps.value_or(0), step - start);
+  if (waited <= 0) return;
+  if (wait) history.data_wait.points.emplace_back(step, 1e3 * *wait / waited);
   if (others)
-    history.allreduce_wait.points.emplace_back(step, 1e3 * *others / *steps);
+    history.allreduce_wait.points.emplace_back(step, 1e3 * *others / waited);
 }
 
 }  // namespace
@@ -41,11 +46,13 @@ History history_of(const std::filesystem::path& folder) {
   const auto path = folder / "metrics.jsonl";
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return history;
+  double start = 0;
   for_each_event(read_text(path), [&](const nlohmann::json& event,
                                       const std::string&) {
     const std::string kind = event.value("event", "");
     const double step = event.value("step", 0.0);
-    if (kind == "train") add_train(history, step, event);
+    if (kind == "start" || kind == "restart") start = step;
+    if (kind == "train") add_train(history, step, start, event);
     if (kind == "val") {
       add(history.val_loss, step, event, "loss");
       add(history.val_auroc, step, event, "mean_auroc");

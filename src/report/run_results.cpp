@@ -1,11 +1,14 @@
 #include "chexnet/report/run_results.hpp"
 
+#include <algorithm>
+
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/json_fault.hpp"
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/read_file.hpp"
+#include "report_values.hpp"
 
 namespace chexnet {
 namespace {
@@ -30,6 +33,37 @@ Json data_json(const RunFacts& facts) {
                                   {"sha256", split.sha256},
                                   {"missing", split.missing}};
   return json;
+}
+
+bool is_count(const Json& value) { return value.is_number() && value >= 0; }
+
+bool is_share(const Json& value) {
+  return value.is_null() || (value.is_number() && value >= 0 && value <= 1);
+}
+
+bool is_evaluation(const Json& scores) {
+  const Json& findings = member(scores, "findings");
+  return is_count(member(scores, "images")) &&
+         is_share(member(scores, "mean_auroc")) && findings.is_object() &&
+         std::ranges::all_of(findings, [](const Json& finding) {
+           return finding.is_object() && is_share(member(finding, "auroc"));
+         });
+}
+
+// Of the parts without which a page would say what is not so; "" where all are
+// what write_results() writes.
+std::string damaged_part(const Json& results) {
+  const Json& splits = member(member(results, "data"), "splits");
+  const Json& evaluations = member(results, "evaluations");
+  if (!splits.is_object()) return "data.splits";
+  for (const auto& [name, split] : splits.items())
+    if (!is_count(member(split, "images"))) return "data.splits." + name;
+  if (!member(member(results, "model"), "network").is_string())
+    return "model.network";
+  if (!evaluations.is_object()) return "evaluations";
+  for (const auto& [name, scores] : evaluations.items())
+    if (!is_evaluation(scores)) return "evaluations." + name;
+  return "";
 }
 
 }  // namespace
@@ -87,6 +121,11 @@ Json read_results(const std::filesystem::path& folder) {
             "[report] {}:1: has no '{}', which each record of a run has. Hint: "
             "copy it again from where the run was made",
             path.string(), key);
+    if (const std::string part = damaged_part(json); !part.empty())
+      throw CheckpointError(
+          "[report] {}: '{}' is not what a run writes there. Hint: the file is "
+          "damaged or was edited; copy it again from where the run was made",
+          path.string(), part);
     return json;
   }
   if (format.is_number())

@@ -226,10 +226,37 @@ TEST_CASE("a run without results is told how to get them") {
   CHECK(has(refusal("{\"format\": 1}"), "results.json:1: has no 'run'"));
   CHECK(has(refusal("{\"format\": 1, \"run\": 3, \"data\": 3, \"model\": 3}"),
             "results.json:1: has no 'evaluations'"));
-  folder.write("results.json",
-               "{\"format\": 1, \"run\": \" \", \"data\": 3, \"model\": [], "
-               "\"evaluations\": null}");
-  CHECK(has(report_html(folder.path(), {}), "<h1>a run without a name</h1>"));
+}
+
+TEST_CASE("a record with damaged parts is refused, not told wrongly") {
+  const FinishedRun run;
+  const Json whole = read_results(run.folder.path());
+  struct Case {
+    const char *place, *value, *named;
+  };
+  for (const auto& [place, value, named] : std::vector<Case>{
+           {"/data", "3", "'data.splits'"},
+           {"/data/splits", "[]", "'data.splits'"},
+           {"/data/splits/test/images", "null", "'data.splits.test'"},
+           {"/model", "[]", "'model.network'"},
+           {"/evaluations", "[]", "'evaluations'"},
+           {"/evaluations/test", "null", "'evaluations.test'"},
+           {"/evaluations/test/images", "-1", "'evaluations.test'"},
+           {"/evaluations/test/mean_auroc", "7", "'evaluations.test'"},
+           {"/evaluations/test/findings", "[]", "'evaluations.test'"}}) {
+    INFO(place);
+    Json changed = whole;
+    changed[Json::json_pointer(place)] = Json::parse(value);
+    run.folder.write("results.json", json_text(changed));
+    CHECK(has(
+        error_of<CheckpointError>([&] { report_html(run.folder.path(), {}); }),
+        named + std::string(" is not what a run writes there")));
+  }
+  Json nameless = whole;
+  nameless["run"] = " ";
+  run.folder.write("results.json", json_text(nameless));
+  CHECK(
+      has(report_html(run.folder.path(), {}), "<h1>a run without a name</h1>"));
 }
 
 TEST_CASE("published figures stand beside those of the very same list") {

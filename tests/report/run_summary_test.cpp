@@ -10,6 +10,7 @@
 #include "chexnet/report/openmetrics.hpp"
 #include "chexnet/report/run_comparison.hpp"
 #include "chexnet/report/waiting_run.hpp"
+#include "report/history.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -447,6 +448,9 @@ TEST_CASE("rate and waits of a resume's first line are of its own steps") {
   CHECK(run.waits.seconds == Approx(2));
   CHECK(run.waits.steps == 4);
   CHECK(run.data_wait_fraction == Approx(0.25));
+  const auto waits = history_of(folder.path() / "r").data_wait.points;
+  REQUIRE(waits.size() == 1);
+  CHECK(waits[0].second == Approx(125));  // ms for each of four steps
 }
 
 TEST_CASE("the time to go follows from the steps that are left") {

@@ -229,6 +229,9 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   if (resume != Resume::kNo) {
     checkpoint_ = store_->recover_newest();
     if (!checkpoint_ && resume == Resume::kYes) refuse_no_checkpoint(path_);
+    if (!checkpoint_ && used)
+      log_warning(path_.string() +
+                  " holds a run without a checkpoint: training starts afresh");
   }
   if (checkpoint_) {
     const auto before = load_config({path_ / "config.yaml"}, {});

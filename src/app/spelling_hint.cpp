@@ -4,9 +4,11 @@
 #include "chexnet/app/spelling_hint.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "chexnet/config/options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/near_name.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -102,6 +104,18 @@ std::string repeat_hint(const CLI::App& command) {
   return given.empty() ? "" : "write " + given + " again for another value; ";
 }
 
+// "--lr", "--batch-size": of a key, where `command` takes keys.
+std::string key_hint(const std::string& word, const CLI::App& command) {
+  if (!word.starts_with("--") ||
+      command.get_option_no_throw("--set") == nullptr)
+    return "";
+  std::string name = word.substr(2);
+  std::ranges::replace(name, '-', '_');
+  const std::string key = key_of_word(name);
+  return key.empty() ? ""
+                     : "it is a key of the config: --set " + key + "=VALUE";
+}
+
 // Empty for what `command` never knew.
 std::string written_for(const std::string& word, const CLI::App& command) {
   const std::string name = " " + command.get_name() + " ";
@@ -123,6 +137,9 @@ std::string spelling_hint(const CLI::App& app) {
   const std::string instead = written_for(word, command);
   if (!instead.empty())
     return formatted("'{}' is gone. Hint: now {}\n", word, instead);
+  const std::string key = key_hint(word, command);
+  if (!key.empty())
+    return formatted("'{}' is not known. Hint: {}\n", word, key);
   const std::string help = full_name(command) + " --help shows what there is";
   auto known =
       word.starts_with('-') ? option_names(command) : command_names(command);

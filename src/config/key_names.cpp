@@ -12,8 +12,14 @@
 namespace chexnet {
 namespace {
 
+std::string last_word(const std::string& key) {
+  return key.substr(key.rfind('.') + 1);
+}
+
+}  // namespace
+
 // Names that other programs have for a key; edit distance leads elsewhere.
-std::string likely_keys(const std::string& key) {
+std::string key_of_word(const std::string& word) {
   static const std::map<std::string, std::string> kElsewhere = {
       {"learning_rate", "train.lr"},
       {"batch_size", "train.batch"},
@@ -28,17 +34,29 @@ std::string likely_keys(const std::string& key) {
       {"pretrained", "model.weights"},
       {"labels", "data.findings"},
       {"classes", "data.findings"}};
-  const std::string last = key.substr(key.rfind('.') + 1);
-  const auto known = kElsewhere.find(last);
-  if (known != kElsewhere.end()) return "'" + known->second + "'";
+  const auto known = kElsewhere.find(word);
+  if (known != kElsewhere.end()) return known->second;
+  for (const auto& option : option_keys())
+    if (last_word(option) == word) return option;
+  return "";
+}
+
+namespace {
+
+bool holds_keys(const std::string& name) {
+  return std::ranges::any_of(option_keys(), [&](const auto& option) {
+    return option.starts_with(name + ".");
+  });
+}
+
+std::string likely_keys(const std::string& key) {
+  const std::string meant = key_of_word(last_word(key));
   constexpr size_t kTypingError = 2;
   const bool is_misspelled =
       std::ranges::any_of(option_keys(), [&](const auto& option) {
         return edit_distance(key, option) <= kTypingError;
       });
-  if (is_misspelled) return nearest_names(key, option_keys());
-  for (const auto& option : option_keys())
-    if (option.substr(option.rfind('.') + 1) == last) return "'" + option + "'";
+  if (!is_misspelled && !meant.empty()) return "'" + meant + "'";
   return nearest_names(key, option_keys());
 }
 
@@ -89,6 +107,9 @@ std::string written_instead(const std::string& name) {
 
 std::string unknown_key_text(const std::string& key) {
   const std::string instead = written_instead(key);
+  if (holds_keys(key))
+    return "'" + key + "' holds keys, and has a value here. Hint: write them " +
+           "below it, or remove it";
   return instead.empty() ? "unknown key '" + key + "'. Hint: nearest are " +
                                likely_keys(key)
                          : "'" + key + "' is no key any more. Hint: " + instead;

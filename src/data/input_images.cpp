@@ -45,8 +45,12 @@ bool is_named_like_no_image(std::string_view path) {
 // that are no text.
 bool is_list(const std::string& path) {
   constexpr size_t kHead = 512;
-  const std::string lower = lowered(path);
-  const bool is_named_so = lower.ends_with(".txt") || lower.ends_with(".csv");
+  const std::string lower = lowered(file_name(path));
+  const bool is_named_so = lower.find('.') == std::string::npos ||
+                           std::ranges::any_of(
+                               std::array<std::string_view, 5>{
+                                   ".csv", ".tsv", ".txt", ".lst", ".list"},
+                               [&](auto end) { return lower.ends_with(end); });
   if (!is_named_so || is_s3(path)) return false;
   return read_text_start(path, kHead).find('\0') == std::string::npos;
 }
@@ -275,6 +279,9 @@ std::vector<InputPlace> input_places(const std::vector<std::string>& named,
       continue;
     }
     const bool is_stdin = text == "-" || text == "@-";
+    if (text == "@")
+      throw ConfigError(
+          "[predict] @: no file is named. Hint: @FILE, with one path per line");
     const std::string list = is_stdin ? "/dev/stdin" : text.substr(1);
     const std::string lines = list_text(list, s3);
     refuse_other_encoding(list, lines);

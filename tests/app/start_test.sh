@@ -29,6 +29,8 @@ refused 2 "cannot be shared by 1000000 ranks" train "$small" --ranks 1000000
 refused 2 "cannot be shared by 1000000 ranks" train "$small" --ranks 1000000 --dry-run
 refused 2 "'trian' is not known. Hint: nearest are 'train'" trian "$small"
 refused 2 "'allredcue' is not known. Hint: nearest are 'allreduce'" bench allredcue
+refused 2 "'--lr' is not known. Hint: it is a key of the config: --set train.lr=VALUE" train "$small" --lr=0.1
+refused 2 "Hint: it is a key of the config: --set train.batch=VALUE" train "$small" --batch-size 8
 refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --rnks=2
 refused 2 "'--outt' is not known. Hint: nearest are '--out'" train "$small" --outt dir
 check "far options are not named" bash -c '! grep -q -- "--set" "$0"' "$scratch/err.txt"

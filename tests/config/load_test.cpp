@@ -71,6 +71,7 @@ TEST_CASE(
        "system"},
       {"train: [lr\n", "exp.yaml:2: not valid YAML"},
       {"- 1\n", "not a table of keys"},
+      {"data: null\n", "exp.yaml:1: 'data' holds keys, and has a value here"},
       {"launch: {network: ether}\n",
        "exp.yaml:1: 'launch.network' = 'ether' is not known. Hint: auto, ib"},
       {"launch: {network: \"opa:hfi1\"}\n", "'opa:hfi1' is not known"},

@@ -70,6 +70,10 @@ TEST_CASE("a list that is named as an image is told how lists are named") {
             list);
   CHECK(input.images[1].problem.empty());
   CHECK(input.found.size() == 1);
+  for (const char* name : {"l.tsv", "l.lst", "wanted"})
+    CHECK(found_in({{folder.write(name, "b.png\n"), false}})
+              .images[0]
+              .problem.find("is text, and no image") != std::string::npos);
 }
 
 TEST_CASE("another spelling of a path names no other image") {

@@ -34,7 +34,7 @@ refused 2 "Hint: it is a key of the config: --set train.batch=VALUE" train "$sma
 refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --rnks=2
 refused 2 "'--outt' is not known. Hint: nearest are '--out'" train "$small" --outt dir
 check "far options are not named" bash -c '! grep -q -- "--set" "$0"' "$scratch/err.txt"
-refused 2 "'--epochs' is not known. Hint: chexnet-train train --help shows what there is" train "$small" --epochs 5
+refused 2 "'--epochs' is not known. Hint: it is a key of the config: --set train.epochs=VALUE" train "$small" --epochs 5
 refused 2 "'frobnicate' is not known. Hint: chexnet-train --help shows what there is" frobnicate
 refused 2 "'sex' is one word too many. Hint: write --by again for another value; chexnet-train evaluate --help" evaluate run --by age sex
 refused 2 "'more' is one word too many. Hint: chexnet-train evaluate --help" evaluate run more

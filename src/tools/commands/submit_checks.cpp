@@ -67,8 +67,10 @@ std::string why_equal(const SweepPoint& a, const Config& of_a,
     const ConfigOption& option = *find_option(key);
     const bool is_one = option_text(option, of_a) == option_text(option, of_b);
     reasons.push_back(key + (is_one ? " has one value in both"
-                                    : " changes nothing beside the other "
-                                      "settings"));
+                             : option.is_path
+                                 ? " names one place in both"
+                                 : " changes nothing beside the other "
+                                   "settings"));
   }
   return listed(reasons);
 }

@@ -25,12 +25,13 @@ namespace fs = std::filesystem;
 // With fewer, a network's error grows (Wu and He, Group Normalization, 2018).
 constexpr int64_t kFewForBatchNorm = 8;
 
-// "./x" and "x/" are "x". What ".." leads to behind a link only the hosts of
-// the run know, so it stays.
+// "./x" and "x/" are "/home/me/x". What ".." leads to behind a link only the
+// hosts of the run know, so it stays.
 std::string plain_path(const std::string& path) {
-  if (is_s3(path)) return path;
+  if (path.empty() || is_s3(path)) return path;
+  std::error_code ignored;
   fs::path plain;
-  for (const auto& part : fs::path(path))
+  for (const auto& part : fs::absolute(path, ignored))
     if (!part.empty() && part != ".") plain /= part;
   return plain.string();
 }

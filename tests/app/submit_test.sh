@@ -6,19 +6,22 @@ source tests/lib.sh
 mkdir "$scratch/slurm" "$scratch/pbs"; touch "$scratch/slurm/sbatch" "$scratch/pbs/pbsnodes"; chmod +x "$scratch/slurm/sbatch" "$scratch/pbs/pbsnodes"
 PATH=$scratch/slurm:$PATH
 fork_starts
-cat >"$scratch/site.yaml" <<'YAML'
+cat >"$scratch/slurm.yaml" <<'YAML'
 account: chest
 partition: gpu
 gpus_per_node: 4
 cpus_per_rank: 10
 setup: ['module load openmpi', 'export NIH="$HOME/my data"']
-lines: ['--constraint=v100']
+constraint: v100
+mem: 180G
+exclusive: true
 YAML
+grep -v constraint "$scratch/slurm.yaml" >"$scratch/pbs.yaml"
 n=0
 declare -A launchers
 launchers=([slurm]='mpirun srun' [pbs]=mpirun)
 for scheduler in slurm pbs; do
-  for extra in "" "--sweep train.lr=1e-3,3e-4 --seeds 2" "--site $scratch/site.yaml --nodes 2" "--container $scratch/it.sif --nodes 1"; do
+  for extra in "" "--sweep train.lr=1e-3,3e-4 --seeds 2" "--site $scratch/$scheduler.yaml --nodes 2" "--container $scratch/it.sif --nodes 1"; do
     for launcher in ${launchers[$scheduler]}; do
       n=$((n + 1))
       # shellcheck disable=SC2086 # the words of $extra
@@ -79,6 +82,8 @@ for scheduler in slurm pbs; do
   refused 2 "--account (in a site file account) 'a b': holds a blank" submit "$small" --scheduler $scheduler --account "a b" --dry-run
   refused 2 "--partition (in a site file partition) 'a\"b': holds a blank" submit "$small" --scheduler $scheduler --partition 'a"b' --dry-run
 done
+refused 2 "--mem (in a site file mem) '64': is no size. Hint: memory of a host, as 64G" submit "$small" --mem 64 --dry-run
+refused 2 "--constraint (in a site file constraint) is of Slurm. Hint: --queue" submit "$small" --scheduler pbs --site "$scratch/slurm.yaml" --dry-run
 # qsub gives a job no variables but those that are named.
 named=(--set 'data.images=["${NIH:-/nowhere}/images"]' --set 'model.weights="${NOT_SET:-none}"')
 NIH=$phantom "$forked" submit "$small" --scheduler pbs "${named[@]}" --dry-run >"$scratch/pbs.sh" 2>/dev/null
@@ -128,7 +133,7 @@ refused 2 "launch.time_limit: 'abc' is no time" submit "$small" --set launch.tim
 refused 2 "launch.time_limit: 'abc' is no time" submit "$small" --sweep launch.time_limit=1:00:00,abc --dry-run
 refused 2 "is a quote closed" submit "$small" --setup "module load 'x" --dry-run
 check "a setup of several lines" bash -c "'$forked' submit '$small' --setup 'if true; then' --setup 'module load x; fi' --dry-run 2>/dev/null | grep -qx 'module load x; fi'"
-for option in --account --partition --time --name --out --site --container; do
+for option in --account --partition --qos --constraint --mem --time --name --out --site --container; do
   refused 2 "$option: is empty" submit "$small" $option '' --dry-run
 done
 mkdir -p "$scratch/of a run"; cp "$small" "$scratch/of a run/config.yaml"
@@ -141,7 +146,7 @@ refused 2 "/nowhere/hosts: cannot be read" submit "$small" --scheduler local --s
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --scheduler local --set launch.ranks=2 --sweep train.accumulate=1,8 --dry-run
 "$forked" submit "$small" --scheduler local --sweep model.weights=none,/nowhere/w.safetensors --dry-run >/dev/null 2>"$scratch/err.txt"
 check "weights of a point that are absent are said" grep -qF 'model.weights: /nowhere/w.safetensors is not there on this host' "$scratch/err.txt"
-for more in "--nodes 2" "--account chest" "--setup x" "--container x.sif"; do
+for more in "--nodes 2" "--account chest" "--exclusive" "--mem 1G" "--setup x" "--container x.sif"; do
   # shellcheck disable=SC2086 # an option and its value
   refused 2 "excludes" submit "$small" --scheduler local --seeds 2 $more --dry-run
 done

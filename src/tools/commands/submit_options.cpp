@@ -60,6 +60,10 @@ void SubmitOptions::add_to(CLI::App& command) {
        "1-12:00:00 (days), 90:00 or 90 (minutes)");
   text("--account", account, "account or project to charge");
   text("--partition,--queue", partition, "partition or queue");
+  text("--qos", qos, "Slurm: quality of service");
+  text("--constraint", constraint, "Slurm: features that hosts have");
+  text("--mem", memory, "memory per host: 64G");
+  command.add_flag("--exclusive", exclusive, "hosts without other jobs");
   text("--name", name, "name of the job; default: run.name");
   text("--out", out, "run folder; of a sweep the folder of its runs")
       ->check(of_a_run());
@@ -89,6 +93,10 @@ void SubmitOptions::apply_to(JobRequest& request) const {
   };
   put(account, request.account);
   put(partition, request.partition);
+  put(qos, request.qos);
+  put(constraint, request.constraint);
+  put(memory, request.memory);
+  request.exclusive = request.exclusive || exclusive;
   put(time, request.time);
   if (const auto named = find_choice<JobLauncher>(launcher))
     request.launcher = *named;
@@ -113,7 +121,8 @@ void SubmitOptions::apply_to(JobRequest& request) const {
 
 void refuse_options_of_jobs(const CLI::App& command) {
   for (const char* option :
-       {"--account", "--partition", "--time", "--nodes", "--ranks-per-node",
+       {"--account", "--partition", "--qos", "--constraint", "--mem",
+        "--exclusive", "--time", "--nodes", "--ranks-per-node",
         "--gpus-per-node", "--cpus-per-rank", "--max-requeues", "--name",
         "--launcher", "--line", "--setup", "--container", "--mount"})
     if (command.get_option(option)->count() > 0)

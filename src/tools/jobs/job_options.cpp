@@ -71,6 +71,13 @@ std::vector<std::string> pbs_lines(const JobRequest& request) {
   return lines;
 }
 
+// "64G" as PBS has it: "64gb".
+std::string pbs_memory(std::string memory) {
+  for (char& c : memory)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return memory + "b";
+}
+
 std::vector<std::string> slurm_options(const JobRequest& request) {
   std::vector<std::string> options = {
       "--job-name=" + job_name(request),
@@ -83,10 +90,15 @@ std::vector<std::string> slurm_options(const JobRequest& request) {
     options.push_back("--gpus-per-node=" +
                       std::to_string(request.gpus_per_node));
   options.push_back("--time=" + request.time);
-  if (!request.account.empty())
-    options.push_back("--account=" + request.account);
-  if (!request.partition.empty())
-    options.push_back("--partition=" + request.partition);
+  const auto given = [&](const char* option, const std::string& value) {
+    if (!value.empty()) options.push_back(option + value);
+  };
+  given("--account=", request.account);
+  given("--partition=", request.partition);
+  given("--qos=", request.qos);
+  given("--constraint=", request.constraint);
+  given("--mem=", request.memory);
+  if (request.exclusive) options.emplace_back("--exclusive");
   if (!request.points.empty())
     options.push_back("--array=0-" + std::to_string(request.points.size() - 1));
   options.emplace_back(request.points.empty() ? "--output=%x-%j.out"
@@ -106,8 +118,10 @@ std::vector<std::string> pbs_options(const JobRequest& request) {
                        std::to_string(std::max(1, request.cpus_per_rank));
   if (request.gpus_per_node > 0)
     select += ":ngpus=" + std::to_string(request.gpus_per_node);
+  if (!request.memory.empty()) select += ":mem=" + pbs_memory(request.memory);
   std::vector<std::string> options = {
-      "-N " + job_name(request), "-l " + select, "-l place=scatter",
+      "-N " + job_name(request), "-l " + select,
+      request.exclusive ? "-l place=scatter:exclhost" : "-l place=scatter",
       "-l walltime=" + hours_of(request), "-j oe"};
   if (!request.account.empty()) options.push_back("-A " + request.account);
   if (!request.partition.empty()) options.push_back("-q " + request.partition);

@@ -147,6 +147,32 @@ void refuse_several_words(const JobRequest& request) {
   };
   check("account", request.account);
   check("partition", request.partition);
+  check("qos", request.qos);
+  check("constraint", request.constraint);
+}
+
+void check_memory(const std::string& memory) {
+  const size_t unit = memory.find_first_not_of("0123456789");
+  const bool is_size =
+      unit != 0 && memory.front() != '0' && unit != std::string::npos &&
+      unit + 1 == memory.size() &&
+      std::string("KMGT").find(memory[unit]) != std::string::npos;
+  if (!is_size)
+    throw ConfigError(
+        "[submit] --mem (in a site file mem) '{}': is no size. Hint: memory of "
+        "a host, as 64G",
+        memory);
+}
+
+void refuse_unknown_to_pbs(const JobRequest& request) {
+  if (request.scheduler != Scheduler::kPbs) return;
+  for (const auto& [key, value] :
+       {std::pair("qos", request.qos), {"constraint", request.constraint}})
+    if (!value.empty())
+      throw ConfigError(
+          "[submit] --{} (in a site file {}) is of Slurm. Hint: --queue, or "
+          "--line with what the center's qsub takes for it",
+          key, key);
 }
 
 void refuse_line_breaks(const JobRequest& request) {
@@ -243,6 +269,8 @@ std::optional<double> limit_s(const std::string& time) {
 std::string job_script(const JobRequest& request) {
   refuse_several_words(request);
   refuse_line_breaks(request);
+  if (!request.memory.empty()) check_memory(request.memory);
+  refuse_unknown_to_pbs(request);
   check_launcher(request);
   check_container(request);
 

@@ -12,10 +12,10 @@ namespace chexnet {
 
 void read_site_file(const std::filesystem::path& path, JobRequest& request) {
   const std::vector<std::string> known = {
-      "account",   "container", "cpus_per_rank", "gpus_per_node",
-      "launcher",  "lines",     "max_requeues",  "mounts",
-      "nodes",     "partition", "program",       "ranks_per_node",
-      "scheduler", "setup",     "time"};
+      "account",        "constraint", "container", "cpus_per_rank", "exclusive",
+      "gpus_per_node",  "launcher",   "lines",     "max_requeues",  "mem",
+      "mounts",         "nodes",      "partition", "program",       "qos",
+      "ranks_per_node", "scheduler",  "setup",     "time"};
   for (const auto& [key, value] : read_strict_yaml_file(path)) {
     const std::string first = value.items.empty() ? "" : value.items.front();
     const auto fail = [&, &key = key, &value = value](const std::string& what) {
@@ -36,6 +36,14 @@ void read_site_file(const std::filesystem::path& path, JobRequest& request) {
                          : "is no list. Hint: [..., ...]");
     if (key == "account") request.account = first;
     if (key == "partition") request.partition = first;
+    if (key == "qos") request.qos = first;
+    if (key == "constraint") request.constraint = first;
+    if (key == "mem") request.memory = first;
+    if (key == "exclusive") {
+      if (first != "true" && first != "false")
+        fail("= '" + first + "'. Hint: true or false");
+      request.exclusive = first == "true";
+    }
     if (key == "time") request.time = first;
     if (key == "program") request.program = {first};
     if (key == "container") request.container = first;

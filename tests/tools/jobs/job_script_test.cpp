@@ -54,6 +54,34 @@ TEST_CASE("a key is swept once, by --seeds too") {
             "run.seed is swept twice"));
 }
 
+TEST_CASE("memory and hosts of one's own are asked in each system's words") {
+  JobRequest request;
+  request.memory = "64G";
+  request.exclusive = true;
+  request.qos = "long";
+  request.constraint = "v100&ib";
+  const std::string slurm = job_script(request);
+  for (const char* line :
+       {"#SBATCH --mem=64G\n", "#SBATCH --exclusive\n", "#SBATCH --qos=long\n",
+        "#SBATCH --constraint=v100&ib\n"})
+    CHECK(has(slurm, line));
+  request.scheduler = Scheduler::kPbs;
+  const auto refusal = [&] {
+    return error_of<ConfigError>([&] { job_script(request); });
+  };
+  CHECK(has(refusal(), "--qos (in a site file qos) is of Slurm"));
+  request.qos.clear();
+  CHECK(has(refusal(), "--constraint"));
+  request.constraint.clear();
+  const std::string pbs = job_script(request);
+  CHECK(has(pbs, ":mem=64gb\n"));
+  CHECK(has(pbs, "#PBS -l place=scatter:exclhost\n"));
+  for (const char* odd : {"64", "0G", "G", "6 G", "64GB", "-1G"}) {
+    request.memory = odd;
+    CHECK(has(refusal(), "is no size. Hint: memory of a host, as 64G"));
+  }
+}
+
 TEST_CASE("a site file fills a request and is strict") {
   const ScratchFolder folder;
   const auto read = [&](const std::string& text) {

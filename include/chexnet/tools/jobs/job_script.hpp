@@ -56,6 +56,9 @@ struct JobRequest {
   std::string name = "chexnet", account, partition, time = "24:00:00";
   int nodes = 1, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0,
       max_requeues = 20;
+  std::string memory;           // of a host: "64G"
+  std::string qos, constraint;  // Slurm
+  bool exclusive = false;       // hosts without other jobs
   JobLauncher launcher = JobLauncher::kMpirun;
   std::string srun_mpi = "pmix";  // how srun and the MPI speak to each other
   // Further #SBATCH or #PBS lines, or their options.
@@ -99,13 +102,14 @@ void agree_on_ranks(const LaunchConfig& launch, JobRequest& request);
 int signal_lead_s(double job_s, double stop_margin_s);
 
 // A site file (YAML): scheduler, account, partition, time, nodes,
-// ranks_per_node, gpus_per_node, cpus_per_rank, max_requeues, launcher,
-// program, container, lines, setup, mounts. ConfigError with file and line.
+// ranks_per_node, gpus_per_node, cpus_per_rank, mem, qos, constraint,
+// exclusive, max_requeues, launcher, program, container, lines, setup, mounts.
+// ConfigError with file and line.
 void read_site_file(const std::filesystem::path& path, JobRequest& request);
 
 // ConfigError for a value with a line break, which would be a line of the
-// script, for an account or partition that is not one plain word, and for a
-// launcher or container that the scheduler cannot start.
+// script, for an account or the like that is not one plain word, and for what
+// the scheduler does not know or cannot start.
 std::string job_script(const JobRequest& request);
 
 }  // namespace chexnet

@@ -107,6 +107,25 @@ constexpr Gauge kGauges[] = {
     {"data_wait_ratio",
      "Share of the time that was waiting for data, lately, mean of the ranks.",
      [](const RunSummary& run) { return run.data_wait_fraction; }},
+    {"gpu_busy_ratio", "Share of the time that GPUs computed, lately, mean.",
+     [](const RunSummary& run) -> std::optional<double> {
+       return run.gpu ? std::optional(run.gpu->percent / 100) : std::nullopt;
+     }},
+    {"gpu_busy_least_ratio", "The same, of the GPU with the least.",
+     [](const RunSummary& run) -> std::optional<double> {
+       return run.gpu ? std::optional(run.gpu->least_percent / 100)
+                      : std::nullopt;
+     }},
+    {"gpu_memory_bytes", "Memory in use on the GPU with the most, lately.",
+     [](const RunSummary& run) {
+       return positive(run.gpu ? run.gpu->most_memory_bytes : 0);
+     }},
+    {"gpu_power_watts", "Power of all GPUs of the run, lately.",
+     [](const RunSummary& run) {
+       return positive(run.gpu ? run.gpu->power_w : 0);
+     }},
+    {"joules_per_image", "Energy of the GPUs for an image, lately.",
+     [](const RunSummary& run) { return run.joules_per_image(); }},
     {"loss", "Mean training loss, lately.",
      [](const RunSummary& run) { return run.loss; }},
     {"slowest_rank_ratio",

@@ -22,17 +22,44 @@ bool is_collapsed(const json& auroc_of_finding) {
   });
 }
 
-void read_ranks(RunSummary& run, const json& own) {
-  std::vector<std::pair<double, int>> times;
-  for (const auto& [name, ms] : own.items()) {
+// An event's figure of each rank that has one, and the rank: least first.
+std::vector<std::pair<double, int>> by_rank(const json& event,
+                                            const char* key) {
+  std::vector<std::pair<double, int>> figures;
+  const json of_ranks = event.value(key, json::object());
+  for (const auto& [name, value] : of_ranks.items()) {
     int rank = 0;
     const auto parsed =
         std::from_chars(name.data(), name.data() + name.size(), rank);
-    if (parsed.ec == std::errc() && ms.is_number())
-      times.emplace_back(ms.get<double>(), rank);
+    if (parsed.ec == std::errc() && value.is_number())
+      figures.emplace_back(value.get<double>(), rank);
   }
+  std::ranges::sort(figures);
+  return figures;
+}
+
+double sum_of(const std::vector<std::pair<double, int>>& figures) {
+  double sum = 0;
+  for (const auto& [value, rank] : figures) sum += value;
+  return sum;
+}
+
+void read_gpus(RunSummary& run, const json& event) {
+  const auto percents = by_rank(event, "gpu_utilization");
+  run.gpu.reset();
+  if (percents.empty()) return;
+  const auto memory = by_rank(event, "gpu_memory_bytes");
+  run.gpu = GpuUse{static_cast<int>(percents.size()),
+                   sum_of(percents) / static_cast<double>(percents.size()),
+                   percents.front().first,
+                   percents.front().second,
+                   memory.empty() ? 0 : memory.back().first,
+                   sum_of(by_rank(event, "gpu_power_w"))};
+}
+
+void read_ranks(RunSummary& run, const json& event) {
+  const auto times = by_rank(event, "own_ms_per_step");
   if (times.size() < 2) return;
-  std::ranges::sort(times);
   run.slowest_rank = times.back().second;
   run.slowest_ratio =
       times.back().first / std::max(1e-9, times[(times.size() - 1) / 2].first);
@@ -134,7 +161,8 @@ void add_event(RunSummary& run, const json& event) {
     }
     if (best) run.best_step = event.value("step", run.best_step);
   } else if (kind == "system" || kind == "ranks") {
-    read_ranks(run, event.value("own_ms_per_step", json::object()));
+    read_ranks(run, event);
+    if (kind == "system") read_gpus(run, event);
   } else if (kind == "straggler") {
     run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) +
                              " on " + text("host") + ": " + text("cause"));

@@ -60,6 +60,34 @@ bool is_run(const fs::path& folder, std::error_code& hidden) {
 
 std::string percent(double share) { return fixed(100 * share, 0) + " %"; }
 
+// "93 % busy (rank 2 least, 71 %), at most 61 GiB each, 1280 W, 0.43 J an
+// image".
+std::string gpu_text(const GpuUse& gpu, std::optional<double> joules) {
+  std::string text = percent(gpu.percent / 100) + " busy";
+  if (gpu.gpus > 1)
+    text += " (rank " + std::to_string(gpu.least_rank) + " least, " +
+            percent(gpu.least_percent / 100) + ")";
+  if (gpu.most_memory_bytes > 0)
+    text += ", at most " + readable_bytes(gpu.most_memory_bytes) + " each";
+  if (gpu.power_w > 0) text += ", " + fixed(gpu.power_w, 0) + " W";
+  if (joules) text += ", " + fixed(*joules, 2) + " J an image";
+  return text;
+}
+
+Json gpu_json(const RunSummary& run) {
+  if (!run.gpu) return nullptr;
+  const auto positive = [](std::optional<double> value) -> Json {
+    return value && *value > 0 ? Json(*value) : Json(nullptr);
+  };
+  return {{"gpus", run.gpu->gpus},
+          {"utilization", run.gpu->percent},
+          {"least_utilization", run.gpu->least_percent},
+          {"least_rank", run.gpu->least_rank},
+          {"memory_bytes", positive(run.gpu->most_memory_bytes)},
+          {"power_w", positive(run.gpu->power_w)},
+          {"joules_per_image", positive(run.joules_per_image())}};
+}
+
 }  // namespace
 
 void check_holds_run(const fs::path& folder) {
@@ -165,6 +193,9 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("waiting for data, lately",
                       percent(*run.data_wait_fraction));
   }
+  if (run.gpu)
+    rows.emplace_back(run.gpu->gpus == 1 ? "GPU, lately" : "GPUs, lately",
+                      gpu_text(*run.gpu, run.joules_per_image()));
   if (run.slowest_rank)
     rows.emplace_back("slowest rank", std::to_string(*run.slowest_rank) + " (" +
                                           fixed(*run.slowest_ratio, 2) +
@@ -254,6 +285,7 @@ std::string summary_json(const RunSummary& run) {
                      {"restarts", counted_by_events(run.restarts)},
                      {"images_per_s", positive(run.images_per_s)},
                      {"data_wait_fraction", optional(run.data_wait_fraction)},
+                     {"gpu", gpu_json(run)},
                      {"slowest_rank", optional(run.slowest_rank)},
                      {"slowest_ratio", optional(run.slowest_ratio)},
                      {"loss", optional(run.loss)},

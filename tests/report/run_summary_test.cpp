@@ -435,6 +435,40 @@ TEST_CASE(
   CHECK(summary_text(summary).find("at the best step, 3") != std::string::npos);
 }
 
+TEST_CASE("a summary tells how busy the GPUs are, also of a killed run") {
+  const ScratchFolder folder;
+  Config config;
+  config.train.batch = 10;
+  const std::string train =
+      "{\"event\":\"train\",\"step\":6,\"images\":60,\"steps\":6,"
+      "\"images_per_s\":2000}\n";
+  const auto run =
+      make_run(folder, "r", config,
+               train +
+                   "{\"event\":\"system\",\"step\":6,\"gpu_utilization\":"
+                   "{\"0\":95,\"1\":71,\"2\":null,\"x\":1},"
+                   "\"gpu_memory_bytes\":{\"0\":1073741824,\"1\":2147483648},"
+                   "\"gpu_power_w\":{\"0\":500,\"1\":300}}\n");
+  const RunSummary summary = summarize_run(run);
+  REQUIRE(summary.gpu);
+  CHECK(summary.gpu->gpus == 2);
+  CHECK(summary.joules_per_image() == Approx(0.4));
+  CHECK(summary_text(summary).find(
+            "83 % busy (rank 1 least, 71 %), at most 2.0 GiB each, 800 W, "
+            "0.40 J an image") != std::string::npos);
+  const auto json = nlohmann::json::parse(summary_json(summary));
+  CHECK(json["gpu"]["utilization"] == 83);
+  CHECK(json["gpu"]["power_w"] == 800);
+  CHECK(json["gpu"]["joules_per_image"].get<double>() == Approx(0.4));
+
+  const RunSummary cpu = summarize_run(make_run(
+      folder, "c", config,
+      train + "{\"event\":\"system\",\"step\":6,\"rss_bytes\":{\"0\":5}}\n"));
+  CHECK_FALSE(cpu.gpu);
+  CHECK(nlohmann::json::parse(summary_json(cpu))["gpu"].is_null());
+  CHECK(summary_text(cpu).find("GPU") == std::string::npos);
+}
+
 TEST_CASE("rate and waits of a resume's first line are of its own steps") {
   const ScratchFolder folder;
   Config config;

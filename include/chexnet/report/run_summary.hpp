@@ -21,6 +21,15 @@ struct RunWaits {
   int64_t images_seen = 0, last_step = 0;  // of the line before
 };
 
+// Of the last `system` line: the GPUs of the ranks that have one.
+struct GpuUse {
+  int gpus = 0;
+  double percent = 0, least_percent = 0;  // busy: their mean, and the least
+  int least_rank = 0;
+  double most_memory_bytes = 0;
+  double power_w = 0;  // of all together; 0: not known
+};
+
 struct RunSummary {
   std::string folder, name;
   // "running", "finished", "stopped", "failed" (by an error it could write
@@ -36,6 +45,12 @@ struct RunSummary {
   double images_per_s = 0;  // over the last train line; 0: none yet
   std::optional<double> data_wait_fraction;  // of it, mean of the ranks
   RunWaits waits;
+  std::optional<GpuUse> gpu;
+  // By power and images_per_s.
+  std::optional<double> joules_per_image() const {
+    if (!gpu || gpu->power_w <= 0 || images_per_s <= 0) return std::nullopt;
+    return gpu->power_w / images_per_s;
+  }
   std::optional<double> loss;
   int64_t best_step = -1;  // of the checkpoint it chose
   // Mean AUROC there; without a best one, of the last evaluation.

@@ -181,7 +181,8 @@ ExitCode score(const PredictOptions& options, const RunContext& run,
   whole = whole && outputs.draw(run);
   if (whole) return outputs.finish(seconds, model);
   if (run.comm.rank() == 0)
-    log_info("stopped on request; --out was not written");
+    log_info(options.out.empty() ? "stopped on request"
+                                 : "stopped on request; --out was not written");
   return ExitCode::kRequeue;
 }
 

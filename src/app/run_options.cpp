@@ -161,17 +161,21 @@ CLI::Validator in_known_store() {
 }
 
 void LaunchOptions::add_to(CLI::App& command) {
-  command
-      .add_option("--ranks", ranks,
-                  "ranks to start, all hosts together (launch.ranks)")
-      ->check(CLI::Range(1, 1000000));
-  command
-      .add_option("--ranks-per-node", ranks_per_node,
-                  "ranks to start on each host (launch.ranks_per_node)")
-      ->check(CLI::Range(1, 10000));
+  CLI::Option* const all =
+      command
+          .add_option("--ranks", ranks,
+                      "ranks to start, all hosts together (launch.ranks)")
+          ->check(CLI::Range(1, 1000000));
+  CLI::Option* const of_host =
+      command
+          .add_option("--ranks-per-node", ranks_per_node,
+                      "ranks to start on each host (launch.ranks_per_node)")
+          ->check(CLI::Range(1, 10000));
   command
       .add_option("--gpus", gpus, "GPUs to use on each host, one rank for each")
-      ->check(CLI::Range(1, 10000));
+      ->check(CLI::Range(1, 10000))
+      ->excludes(all)
+      ->excludes(of_host);
   command.add_option("--hostfile", hostfile,
                      "hosts to start ranks on (launch.hostfile)");
   command.add_flag(kDryRunOption, dry_run,
@@ -184,6 +188,11 @@ void LaunchOptions::apply_to(LaunchConfig& config) const {
   if (ranks > 0) config.ranks = ranks;
   if (ranks_per_node > 0) config.ranks_per_node = ranks_per_node;
   if (gpus > 0) {
+    if (config.device == DeviceKind::kCpu)
+      throw ConfigError(
+          "[launch] --gpus {}, and launch.device is cpu. Hint: leave one out; "
+          "--ranks starts ranks on CPUs",
+          gpus);
     config.ranks_per_node = gpus;
     config.device = DeviceKind::kCuda;
   }

@@ -104,11 +104,11 @@ std::string repeat_hint(const CLI::App& command) {
   return given.empty() ? "" : "write " + given + " again for another value; ";
 }
 
-// "--lr", "--batch-size": of a key, where `command` takes keys.
+// "--lr", "--batch-size": of a key, where `command` follows them all.
 std::string key_hint(const std::string& word, const CLI::App& command) {
-  if (!word.starts_with("--") ||
-      command.get_option_no_throw("--set") == nullptr)
-    return "";
+  const bool follows_all =
+      command.get_name() == "train" || command.get_name() == "submit";
+  if (!word.starts_with("--") || !follows_all) return "";
   std::string name = word.substr(2);
   std::ranges::replace(name, '-', '_');
   const std::string key = key_of_word(name);
@@ -137,9 +137,6 @@ std::string spelling_hint(const CLI::App& app) {
   const std::string instead = written_for(word, command);
   if (!instead.empty())
     return formatted("'{}' is gone. Hint: now {}\n", word, instead);
-  const std::string key = key_hint(word, command);
-  if (!key.empty())
-    return formatted("'{}' is not known. Hint: {}\n", word, key);
   const std::string help = full_name(command) + " --help shows what there is";
   auto known =
       word.starts_with('-') ? option_names(command) : command_names(command);
@@ -147,6 +144,9 @@ std::string spelling_hint(const CLI::App& app) {
     return formatted("'{}' is one word too many. Hint: {}{}\n", word,
                      repeat_hint(command), help);
   std::erase_if(known, [&](const auto& name) { return !is_near(word, name); });
+  const std::string key = key_hint(word, command);
+  if (known.empty() && !key.empty())
+    return formatted("'{}' is not known. Hint: {}\n", word, key);
   return formatted(
       "'{}' is not known. Hint: {}\n", word,
       known.empty() ? help : "nearest are " + nearest_names(word, known));

@@ -36,9 +36,13 @@ std::string key_of_word(const std::string& word) {
       {"classes", "data.findings"}};
   const auto known = kElsewhere.find(word);
   if (known != kElsewhere.end()) return known->second;
-  for (const auto& option : option_keys())
-    if (last_word(option) == word) return option;
-  return "";
+  std::string key;
+  for (const auto& option : option_keys()) {
+    if (last_word(option) != word) continue;
+    if (!key.empty()) return "";
+    key = option;
+  }
+  return key;
 }
 
 namespace {

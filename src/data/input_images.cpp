@@ -52,7 +52,8 @@ bool is_list(const std::string& path) {
                                    ".csv", ".tsv", ".txt", ".lst", ".list"},
                                [&](auto end) { return lower.ends_with(end); });
   if (!is_named_so || is_s3(path)) return false;
-  return read_text_start(path, kHead).find('\0') == std::string::npos;
+  const std::string head = read_text_start(path, kHead);
+  return !head.empty() && head.find('\0') == std::string::npos;
 }
 
 std::string image_name(const FoundImage& image, const Container& container) {

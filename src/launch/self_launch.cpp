@@ -303,7 +303,7 @@ int run_as_parent(const std::vector<std::string>& command,
     }
     if (signal != 0 && signal != SIGCHLD) {
       answer(signal, child, !signals.ends_at_once());
-      told = 0;
+      told = std::min(told, kTellingsOfLauncher);
     } else if (now_s() - looked_s < 1) {
       continue;
     }

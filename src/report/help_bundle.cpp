@@ -262,9 +262,12 @@ fs::path collect_for_help(const fs::path& run_folder,
   for (const Kept& record : records)
     write_atomically(inside / record.file, text_for_help(record, redaction));
 
-  if (has_own_results(folder))
-    write_atomically(inside / "report.html",
-                     report_html(folder, {.for_sharing = true}));
+  if (has_own_results(folder)) try {
+      write_atomically(inside / "report.html",
+                       report_html(folder, {.for_sharing = true}));
+    } catch (const CheckpointError& e) {
+      log_warning(std::string(e.what()) + " (report.html is left out)");
+    }
 
   const fs::path packed = place.path() / "packed", archive = name + ".tar.gz";
   // tar's own heads name user and group of each file.

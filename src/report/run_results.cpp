@@ -27,6 +27,7 @@ Json data_json(const RunFacts& facts) {
       {"sha256", facts.table_sha256},
       {"release", facts.release},
       {"patients_in_two_splits", count_or_null(facts.patients_in_two_splits)}};
+  json["splits"] = Json::object();
   for (const auto& split : facts.splits)
     json["splits"][split.name] = {{"images", split.images},
                                   {"patients", count_or_null(split.patients)},
@@ -41,12 +42,26 @@ bool is_share(const Json& value) {
   return value.is_null() || (value.is_number() && value >= 0 && value <= 1);
 }
 
+// [low, high] of a share.
+bool is_interval(const Json& value) {
+  return value.is_null() ||
+         (value.is_array() && value.size() == 2 && value[0].is_number() &&
+          value[1].is_number() && value[0] >= 0 && value[0] <= value[1] &&
+          value[1] <= 1);
+}
+
 bool is_evaluation(const Json& scores) {
   const Json& findings = member(scores, "findings");
   return is_count(member(scores, "images")) &&
-         is_share(member(scores, "mean_auroc")) && findings.is_object() &&
+         is_share(member(scores, "mean_auroc")) &&
+         is_interval(member(scores, "mean_auroc_interval")) &&
+         is_share(member(scores, "any_finding_auroc_mean_logit")) &&
+         is_interval(member(scores, "any_finding_interval")) &&
+         findings.is_object() && is_count(member(scores, "findings_in_mean")) &&
+         member(scores, "findings_in_mean") <= findings.size() &&
          std::ranges::all_of(findings, [](const Json& finding) {
-           return finding.is_object() && is_share(member(finding, "auroc"));
+           return finding.is_object() && is_share(member(finding, "auroc")) &&
+                  is_interval(member(finding, "auroc_interval"));
          });
 }
 
@@ -58,6 +73,11 @@ std::string damaged_part(const Json& results) {
   if (!splits.is_object()) return "data.splits";
   for (const auto& [name, split] : splits.items())
     if (!is_count(member(split, "images"))) return "data.splits." + name;
+  const Json& shared =
+      member(member(results, "data"), "patients_in_two_splits");
+  if (!shared.is_null() && !is_count(shared))
+    return "data.patients_in_two_splits";
+  if (!member(results, "resume_changes").is_array()) return "resume_changes";
   if (!member(member(results, "model"), "network").is_string())
     return "model.network";
   if (!evaluations.is_object()) return "evaluations";

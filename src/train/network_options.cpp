@@ -3,6 +3,7 @@
 #include "chexnet/train/network_options.hpp"
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 
@@ -50,14 +51,25 @@ NetworkOptions network_options(const Config& config, const Device& device,
                                Communicator& comm) {
   const Precision precision = resolve_precision(config.train.precision, device);
   check_precision(precision, device, comm);
+  const bool own = own_engine_on(device, config.train.engine);
+  const bool asked = config.model.memory == ActivationMemory::kRecompute &&
+                     !device.where.is_cpu();
+  const bool recompute = asked && own && precision != Precision::kFp64 &&
+                         !config.model.freeze_backbone;
+  if (asked && !recompute && comm.rank() == 0)
+    log_warning(
+        "[train] model.memory=recompute has no effect: " +
+        std::string(config.model.freeze_backbone
+                        ? "a frozen backbone keeps nothing for backward"
+                        : "LibTorch's kernels compute in place of ours"));
   return {.device = device.where,
           .precision = precision,
           .sync_batchnorm =
               config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
           .freeze_backbone = config.model.freeze_backbone,
-          .own_engine = own_engine_on(device, config.train.engine),
+          .own_engine = own,
           .winograd = config.train.engine != EngineKind::kDirect,
-          .recompute = config.model.memory == ActivationMemory::kRecompute,
+          .recompute = recompute,
           .deterministic = config.train.deterministic,
           .mean = config.data.mean,
           .std = config.data.std};

@@ -114,7 +114,9 @@ Rows settings_table(const TrainingContext& run, const TrainState& state,
       {"regularization", regularization_text(config.train)},
       {"augmentation", augmentation_text(data)},
       {"device", run.device.description},
-      {"computed by", engine},
+      {"computed by", engine + (run.network.options().recompute
+                                    ? ", BatchNorm twice (model.memory)"
+                                    : "")},
       {"communication", run.comm.description()},
       {"libraries", std::string("LibTorch ") + TORCH_VERSION},
       {"seed", std::to_string(config.run.seed)},

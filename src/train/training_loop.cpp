@@ -54,7 +54,7 @@ FullStep full_step(const TrainingContext& run, int64_t images) {
                 {},
                 network.own_engine && !network.device.is_cpu() &&
                     network.precision != Precision::kFp64 &&
-                    !network.recompute};
+                    !network.freeze_backbone && !network.recompute};
   const bool alone = !run.config.model.sync_batchnorm || run.comm.size() == 1;
   if (alone && run.device.cuda != nullptr)
     step.fitting =

@@ -19,7 +19,7 @@ browser=$(command -v chromium-headless-shell chromium google-chrome | head -n 1)
 shared_run scored "$scratch/one" || exit 1
 cp -r "$scratch/one" "$scratch/two" && sed -i "s/^  seed: .*/  seed: 2/" "$scratch/two/config.yaml"
 mkdir "$scratch/strange" && cp "$scratch/one/config.yaml" "$scratch/strange"
-echo '{"format": 1, "run": {}, "data": [], "model": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/strange/results.json"
+echo '{"format": 1, "run": {}, "data": {"splits": {}, "table": []}, "model": {"network": ""}, "settings": 3, "resume_changes": [1], "evaluations": {}}' >"$scratch/strange/results.json"
 { "$program" report "$scratch/strange" && "$program" report "$scratch/one" --no-images &&
   "$program" report --compare "$scratch/one" "$scratch/two" --out "$scratch/both.html"; } 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 pages=("$scratch/one/report.html" "$scratch/one/report-shared.html" "$scratch/both.html" "$scratch/strange/report.html")

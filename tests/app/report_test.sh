@@ -65,8 +65,8 @@ refused 4 "holds no run (no config.yaml)" report "$scratch/empty"
 cp "$scratch/one/config.yaml" "$scratch/empty"
 refused 4 "no results.json" report "$scratch/empty"
 echo '{"format": 1, "run": {}, "data": [], "model": 1, "evaluations": [1, {"a": "b"}]}' >"$scratch/empty/results.json"
-check "a record of strange types makes a page" "$forked" report "$scratch/empty" --out "$scratch/strange.html"
-check "which is whole" page "$scratch/strange.html"
+refused 4 "'data.splits' is not what a run writes there" report "$scratch/empty" --out "$scratch/strange.html"
+check "and no page is made" [ ! -e "$scratch/strange.html" ]
 
 # A run whose config.yaml is gone or damaged: all forms of the page answer alike, and none is written.
 cp -r "$scratch/one" "$scratch/spoiled" && rm "$scratch/spoiled/config.yaml" "$scratch/spoiled"/*.html

@@ -20,7 +20,7 @@ equal 4 plain-4
 # What BatchNorm gave is computed again in backward: the same bits.
 start 1 recomputed --set train.record_step=on --set model.memory=recompute
 same "model.memory=recompute" plain-off recomputed
-check "it is told" grep -q "own BatchNorm, computed twice" "$scratch/log-recomputed"
+check "it is told" grep -q "BatchNorm twice (model.memory)" "$scratch/log-recomputed"
 resnet=(--set model.arch=resnet50 --set train.max_steps=2 --set train.accumulate=2 --set model.sync_batchnorm=true --set train.record_step=off)
 start 2 resnet "${resnet[@]}"
 start 2 resnet-recomputed "${resnet[@]}" --set model.memory=recompute

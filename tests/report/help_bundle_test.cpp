@@ -172,11 +172,17 @@ TEST_CASE("a help bundle draws no page from what a link leads to") {
   write_run(folder);
   folder.write(
       "ward7/results.json",
-      R"({"format":1,"run":"","data":{},"model":{},"evaluations":{}})");
+      R"({"format":1,"run":"","data":{"splits":{}},"model":{"network":""},)"
+      R"("resume_changes":[],"evaluations":{}})");
   const WorkingFolder here(folder.path());
   CHECK(listing(collect_for_help("ward7", "", {})).find("report.html") !=
         std::string::npos);
+  folder.write("damaged.json", "{\"format\":1");
   fs::rename(folder / "ward7/results.json", folder / "other.json");
+  fs::rename(folder / "damaged.json", folder / "ward7/results.json");
+  CHECK(listing(collect_for_help("ward7", "", {})).find("report.html") ==
+        std::string::npos);
+  fs::remove(folder / "ward7/results.json");
   fs::create_symlink(folder / "other.json", folder / "ward7/results.json");
   CHECK(listing(collect_for_help("ward7", "", {})).find("report.html") ==
         std::string::npos);

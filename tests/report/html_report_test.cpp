@@ -1,5 +1,6 @@
 #include "chexnet/report/html_report.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/checksum.hpp"
@@ -39,8 +40,9 @@ SplitScores scores_of(const std::vector<FindingFigures>& findings) {
   split.split = "test";
   split.scores.images = 140;
   split.scores.mean_auroc = 0.8;
-  split.figures.mean_auroc = {
-      {0.8, PercentileInterval{{0.76, 0.84}, 0}}, 2, false};
+  split.figures.mean_auroc = {{0.8, PercentileInterval{{0.76, 0.84}, 0}},
+                              std::min<size_t>(2, findings.size()),
+                              false};
   for (const auto& f : findings) {
     split.scores.findings.push_back(f.finding);
     split.scores.auroc.push_back(f.auroc.value);
@@ -243,6 +245,16 @@ TEST_CASE("a record with damaged parts is refused, not told wrongly") {
            {"/evaluations/test", "null", "'evaluations.test'"},
            {"/evaluations/test/images", "-1", "'evaluations.test'"},
            {"/evaluations/test/mean_auroc", "7", "'evaluations.test'"},
+           {"/evaluations/test/mean_auroc_interval", "[3, 4]",
+            "'evaluations.test'"},
+           {"/evaluations/test/any_finding_auroc_mean_logit", "9",
+            "'evaluations.test'"},
+           {"/evaluations/test/findings_in_mean", "99", "'evaluations.test'"},
+           {"/evaluations/test/findings/Mass/auroc_interval", "[0.9, 0.2]",
+            "'evaluations.test'"},
+           {"/data/patients_in_two_splits", "-4",
+            "'data.patients_in_two_splits'"},
+           {"/resume_changes", "3", "'resume_changes'"},
            {"/evaluations/test/findings", "[]", "'evaluations.test'"}}) {
     INFO(place);
     Json changed = whole;

@@ -76,9 +76,7 @@ class AtenBackend final : public Backend {
   }
   std::string description(int64_t, int64_t) override {
     if (options_.device.is_cpu()) return "ATen's operators";
-    const std::string own =
-        layers_.recompute ? "own BatchNorm, computed twice" : "own BatchNorm";
-    return (layers_.kernels ? own + ", else " : "") +
+    return std::string(layers_.kernels ? "own BatchNorm, else " : "") +
            (options_.deterministic ? "ATen's operators, deterministic kernels"
                                    : "ATen's operators, fastest kernels");
   }

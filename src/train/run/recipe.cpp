@@ -28,7 +28,7 @@ constexpr int64_t kFewForBatchNorm = 8;
 // "./x" and "x/" are "/home/me/x". What ".." leads to behind a link only the
 // hosts of the run know, so it stays.
 std::string plain_path(const std::string& path) {
-  if (path.empty() || is_s3(path)) return path;
+  if (path.empty() || path == "none" || is_s3(path)) return path;
   std::error_code ignored;
   fs::path plain;
   for (const auto& part : fs::absolute(path, ignored))

@@ -58,6 +58,7 @@ void read_gpus(RunSummary& run, const json& event) {
 }
 
 void read_ranks(RunSummary& run, const json& event) {
+  if (event["event"] == "system") read_gpus(run, event);
   const auto times = by_rank(event, "own_ms_per_step");
   if (times.size() < 2) return;
   run.slowest_rank = times.back().second;
@@ -162,7 +163,6 @@ void add_event(RunSummary& run, const json& event) {
     if (best) run.best_step = event.value("step", run.best_step);
   } else if (kind == "system" || kind == "ranks") {
     read_ranks(run, event);
-    if (kind == "system") read_gpus(run, event);
   } else if (kind == "straggler") {
     run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) +
                              " on " + text("host") + ": " + text("cause"));

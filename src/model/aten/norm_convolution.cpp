@@ -13,8 +13,7 @@ NormConvolution::NormConvolution(const LayerContext& context,
 at::Tensor NormConvolution::forward(const at::Tensor& x,
                                     const ForwardPass& pass,
                                     const MapStatistics& known) {
-  const at::Tensor y =
-      convolution_.forward(norm_.forward(x, pass, known), pass);
+  at::Tensor y = convolution_.forward(norm_.forward(x, pass, known), pass);
   if (recompute_ && norm_.can_repeat()) convolution_.drop_input();
   return y;
 }

@@ -39,7 +39,7 @@ class Bottleneck {
         projection_
             ? projection_norm_->forward(projection_->forward(x, pass), pass)
             : x;
-    const at::Tensor y = bn3_.forward_onto(shortcut, wide, pass);
+    at::Tensor y = bn3_.forward_onto(shortcut, wide, pass);
     if (pass.training()) y_ = y;
     return y;
   }

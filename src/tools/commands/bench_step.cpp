@@ -120,6 +120,8 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
   Network& network = *network_owner;
   const LossWeights weights{std::vector<double>(kBenchFindings, 1.0),
                             std::vector<double>(kBenchFindings, 1.0)};
+  TrainConfig training;
+  training.record_step = config.train.record_step;
 
   StepBench bench(
       network, *comm, device,
@@ -128,8 +130,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
        .steps = options.steps,
        .at_once = options.at_once,
        .resident = options.resident,
-       .step = {{.record_step = config.train.record_step},
-                weights,
+       .step = {training, weights,
                 // Nothing is tried out here.
                 config.launch.bucket_mb.value_or(*LaunchConfig{}.bucket_mb),
                 config.launch.gradient_compression}});

@@ -303,10 +303,10 @@ void add_evaluate(CLI::App& app, Invocation& invocation) {
       throw CLI::ValidationError(
           options->model,
           std::string("is taken for a run or model, which --predictions "
-                      "excludes") +
-              (command->count("--by") > 0 ? ". Hint: an option takes one word: "
-                                            "--by age --by sex"
-                                          : ""));
+                      "excludes. Hint: ") +
+              (command->count("--by") > 0
+                   ? "an option takes one word: --by age --by sex"
+                   : "leave one out: a run is scored anew, a table as it is"));
     invocation.run = [&invocation, options] {
       refuse_unused_targets(*options);
       ObjectFiles objects(options->set);

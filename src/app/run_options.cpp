@@ -112,6 +112,15 @@ void add_set_option(CLI::App& command, std::vector<std::string>& set,
   add_repeated_option(command, "--set", set, "key=value, overrides " + what);
 }
 
+void refuse_set_twice(const std::vector<std::string>& set,
+                      std::string_view option, std::string_view key) {
+  for (const auto& assignment : set)
+    if (assignment.starts_with(std::string(key) + "="))
+      throw ConfigError(
+          "[config] --set {}, and {} sets the same key. Hint: leave one out",
+          assignment, option);
+}
+
 CLI::Option* add_ranks_option(CLI::App& command, int& ranks) {
   return command.add_option("--ranks", ranks, "ranks to start")
       ->check(CLI::Range(1, 1000000));
@@ -197,6 +206,17 @@ void LaunchOptions::apply_to(LaunchConfig& config) const {
     config.device = DeviceKind::kCuda;
   }
   if (!hostfile.empty()) config.hostfile = hostfile;
+}
+
+void LaunchOptions::refuse_set_twice(
+    const std::vector<std::string>& set) const {
+  const auto refuse = [&set](const char* option, const char* key) {
+    chexnet::refuse_set_twice(set, option, key);
+  };
+  if (ranks > 0) refuse("--ranks", "launch.ranks");
+  if (ranks_per_node > 0) refuse("--ranks-per-node", "launch.ranks_per_node");
+  if (gpus > 0) refuse("--gpus", "launch.ranks_per_node");
+  if (!hostfile.empty()) refuse("--hostfile", "launch.hostfile");
 }
 
 void add_device_option(CLI::App& command, std::string& device) {

@@ -62,6 +62,7 @@ constexpr auto kRemoved = std::to_array<RemovedWord>({
     {"--heatmap-threshold", "predict",
      "the model's own thresholds, or --heatmap-findings"},
     {"--list", "predict", "@FILE"},
+    {"--listen", "status", "--openmetrics (docs/monitoring.md)"},
     {"--dicom-sr", "predict", "--dicom DIR"},
     {"--dicom-sc", "predict", "--dicom DIR with --heatmaps DIR"},
     {"--vectors", "export", "always 8"},
@@ -104,14 +105,16 @@ std::string repeat_hint(const CLI::App& command) {
   return given.empty() ? "" : "write " + given + " again for another value; ";
 }
 
-// "--lr", "--batch-size": of a key, where `command` follows them all.
+// "--lr", "--train.lr", "--batch-size": of a key, where `command` follows them
+// all.
 std::string key_hint(const std::string& word, const CLI::App& command) {
   const bool follows_all =
       command.get_name() == "train" || command.get_name() == "submit";
-  if (!word.starts_with("--") || !follows_all) return "";
-  std::string name = word.substr(2);
+  if (!word.starts_with('-') || !follows_all) return "";
+  std::string name = word.substr(word.find_first_not_of('-'));
   std::ranges::replace(name, '-', '_');
-  const std::string key = key_of_word(name);
+  const bool is_key = std::ranges::count(option_keys(), name) > 0;
+  const std::string key = is_key ? name : key_of_word(name);
   return key.empty() ? ""
                      : "it is a key of the config: --set " + key + "=VALUE";
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -54,8 +55,21 @@ Resume resume_of(const std::string& text) {
       "model.weights=none");
 }
 
-int run(const TrainOptions& options, Invocation& invocation) {
+// What is wrong with the command line alone.
+void check_words(const TrainOptions& options) {
   if (options.files.empty()) refuse_nothing();
+  for (const auto& file : options.files)
+    if (std::error_code error; file.find('=') != std::string::npos &&
+                               !std::filesystem::exists(file, error))
+      throw ConfigError(
+          "[config] {}: no such file. Hint: --set {}, a --set for each key",
+          file, file);
+  options.launch.refuse_set_twice(options.set);
+  if (!options.out.empty()) refuse_set_twice(options.set, "--out", "run.dir");
+}
+
+int run(const TrainOptions& options, Invocation& invocation) {
+  check_words(options);
   std::optional<StorageWait> files(std::in_place, timeout_of_start(options.set),
                                    "reading the config");
   const Config config =

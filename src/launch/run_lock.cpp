@@ -23,6 +23,7 @@
 #include "chexnet/core/safe_open.hpp"
 #include "chexnet/core/write_hint.hpp"
 #include "chexnet/launch/environment.hpp"
+#include "chexnet/launch/launched_ranks.hpp"
 
 namespace chexnet {
 
@@ -73,15 +74,26 @@ void hide_from_readers(int fd) {
   [[maybe_unused]] const int ignored = ::fchmod(fd, mode);  // another's file
 }
 
+struct Owner {
+  bool is_known = false, is_here = false;  // the text names one; on this host
+  int process = 0;
+};
+
+Owner owner_in(const std::string& text) {
+  Owner owner;
+  std::array<char, 128> host{};
+  owner.is_known = std::sscanf(text.c_str(), "process %d on %127s",
+                               &owner.process, host.data()) == 2;
+  owner.is_here =
+      owner.is_known && owner.process > 0 && host.data() == host_name();
+  return owner;
+}
+
 // What has the lock, as the file says it: a process that only read the file
 // wrote no name there, so one that has ended may still be named.
 std::string holder_of(const std::string& text) {
-  int pid = 0;
-  std::array<char, 128> host{};
-  const bool is_known =
-      std::sscanf(text.c_str(), "process %d on %127s", &pid, host.data()) == 2;
-  const bool is_here = is_known && pid > 0 && host.data() == host_name();
-  if (is_known && (!is_here || ::kill(pid, 0) == 0 || errno != ESRCH))
+  const auto [is_known, is_here, process] = owner_in(text);
+  if (is_known && (!is_here || ::kill(process, 0) == 0 || errno != ESRCH))
     return text;
   return "a process that left no name" +
          (is_known ? " (the last that did, " + text + ", does not run here)"
@@ -175,6 +187,11 @@ std::string other_owner(const std::filesystem::path& folder) {
   const std::string text = is_file ? text_of(fd) : "";
   ::close(fd);
   return text == own_text() ? "" : text;
+}
+
+int stopped_owner(const std::filesystem::path& folder) {
+  const Owner owner = owner_in(other_owner(folder));
+  return owner.is_here && is_stopped(owner.process) ? owner.process : 0;
 }
 
 std::optional<bool> run_is_locked(const std::filesystem::path& folder) {

@@ -74,18 +74,21 @@ std::string gpu_text(const GpuUse& gpu, std::optional<double> joules) {
   return text;
 }
 
+// null: not known.
+Json positive(auto value) {
+  if (value <= 0) return nullptr;
+  return value;
+}
+
 Json gpu_json(const RunSummary& run) {
   if (!run.gpu) return nullptr;
-  const auto positive = [](std::optional<double> value) -> Json {
-    return value && *value > 0 ? Json(*value) : Json(nullptr);
-  };
   return {{"gpus", run.gpu->gpus},
           {"utilization", run.gpu->percent},
           {"least_utilization", run.gpu->least_percent},
           {"least_rank", run.gpu->least_rank},
           {"memory_bytes", positive(run.gpu->most_memory_bytes)},
           {"power_w", positive(run.gpu->power_w)},
-          {"joules_per_image", positive(run.joules_per_image())}};
+          {"joules_per_image", positive(run.joules_per_image().value_or(0))}};
 }
 
 }  // namespace
@@ -237,6 +240,11 @@ std::string summary_text(const RunSummary& run) {
   if (!run.error.empty())
     rows.emplace_back(
         "failed", run.error + " (exit " + std::to_string(run.exit_code) + ")");
+  if (run.stopped_process > 0)
+    rows.emplace_back("silent",
+                      formatted("process {} is stopped by a signal, "
+                                "and goes on after kill -CONT {}",
+                                run.stopped_process, run.stopped_process));
   if (run.state == "died")
     rows.emplace_back(
         "died",
@@ -257,10 +265,6 @@ std::string summary_json(const RunSummary& run) {
   };
   const auto counted_by_events = [&run](int64_t value) -> Json {
     if (!run.has_events) return nullptr;
-    return value;
-  };
-  const auto positive = [](auto value) -> Json {
-    if (value <= 0) return nullptr;
     return value;
   };
   const auto age = [](const std::optional<double>& written_s) -> Json {

@@ -30,7 +30,8 @@ namespace fs = std::filesystem;
 //   running, its lock free on this host, or
 //     not there, as in a copy                  -> died
 //   running, silent for ten minutes on another
-//     host, where the lock may not reach       -> silent
+//     host, where the lock may not reach, or
+//     stopped by a signal on this host         -> silent
 //
 // A run goes through these several times, once for each start.
 
@@ -40,7 +41,7 @@ constexpr double kSilent = 600;
 // What a run that wrote neither an end nor an error is doing.
 std::string state_of_silence(const RunSummary& run, const fs::path& folder) {
   const auto locked = run_is_locked(folder);
-  if (locked == true) return "running";
+  if (locked == true) return run.stopped_process > 0 ? "silent" : "running";
   std::error_code error;
   const bool is_free =
       locked == false || (!fs::exists(folder / ".lock", error) && !error);
@@ -54,6 +55,7 @@ void look_at_processes(RunSummary& run, const fs::path& folder) {
   if (run.state != "running") return;
   const auto note = read_postmortem(folder);
   if (!note) {
+    run.stopped_process = stopped_owner(folder);
     run.state = state_of_silence(run, folder);
     return;
   }

@@ -24,11 +24,16 @@ starts() {  # starts N ARGUMENTS...: a dry run names N ranks
 }
 starts 3 train "$small" --set launch.ranks=3 --set train.batch=9
 starts 2 train "$small" --set launch.ranks=3 --ranks-per-node 2
-starts 4 train "$small" --set launch.ranks=3 --ranks-per-node 2 --ranks 4
+starts 4 train "$small" --ranks-per-node 2 --ranks 4
+refused 2 "--set launch.ranks=3, and --ranks sets the same key. Hint: leave one out" train "$small" --set launch.ranks=3 --ranks 2
+refused 2 "--set run.dir=a, and --out sets the same key" "${T[@]}" --set run.dir=a
+refused 2 "train.lr=1: no such file. Hint: --set train.lr=1" train "$small" --set train.epochs=1 train.lr=1
 refused 2 "cannot be shared by 1000000 ranks" train "$small" --ranks 1000000
 refused 2 "cannot be shared by 1000000 ranks" train "$small" --ranks 1000000 --dry-run
 refused 2 "'trian' is not known. Hint: nearest are 'train'" trian "$small"
 refused 2 "'allredcue' is not known. Hint: nearest are 'allreduce'" bench allredcue
+refused 2 "'--train.lr' is not known. Hint: it is a key of the config: --set train.lr=VALUE" train "$small" --train.lr=3
+refused 2 "'--listen' is gone. Hint: now --openmetrics" status --listen 80
 refused 2 "'--lr' is not known. Hint: it is a key of the config: --set train.lr=VALUE" train "$small" --lr=0.1
 refused 2 "Hint: it is a key of the config: --set train.batch=VALUE" train "$small" --batch-size 8
 refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --rnks=2

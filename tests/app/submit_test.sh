@@ -143,6 +143,8 @@ refused 2 "of a run: the config differs from the run's:" submit "$small" --out "
 mkdir "$scratch/data set"; touch "$scratch/data set/Data_Entry.csv"
 refused 4 "data set: is not empty and holds no run, but Data_Entry.csv" submit "$small" --out "$scratch/data set" --scheduler local --seeds 2 --dry-run
 refused 2 "/nowhere/hosts: cannot be read" submit "$small" --scheduler local --sweep launch.hostfile=/nowhere/hosts --dry-run
+refused 2 "--set run.seed=1, and --seeds sets the same key" submit "$small" --set run.seed=1 --seeds 2 --dry-run
+refused 2 "--set train.lr=1, and --sweep sets the same key" submit "$small" --set train.lr=1 --sweep train.lr=1,2 --dry-run
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --scheduler local --set launch.ranks=2 --sweep train.accumulate=1,8 --dry-run
 "$forked" submit "$small" --scheduler local --sweep model.weights=none,/nowhere/w.safetensors --dry-run >/dev/null 2>"$scratch/err.txt"
 check "weights of a point that are absent are said" grep -qF 'model.weights: /nowhere/w.safetensors is not there on this host' "$scratch/err.txt"

@@ -1,5 +1,11 @@
 #include "chexnet/report/run_summary.hpp"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "chexnet/config/load.hpp"
@@ -58,6 +64,29 @@ TEST_CASE("a run that holds its lock runs, one that does not has died") {
   folder.write("r/metrics.jsonl",
                "{\"event\":\"start\",\"step\":0,\"host\":\"elsewhere\"}\n");
   CHECK(summarize_run(run).state == "running");
+}
+
+TEST_CASE("a run whose process a signal has stopped is silent, and told how") {
+  const ScratchFolder folder;
+  const auto run = make_run(folder, "r", {}, "");
+  const pid_t process = ::fork();
+  if (process == 0) {
+    for (;;) ::pause();
+  }
+  folder.write("r/.lock",
+               "process " + std::to_string(process) + " on " + host_name());
+  const int held = ::open((run / ".lock").c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(held, LOCK_EX) == 0);
+  CHECK(summarize_run(run).state == "running");
+  REQUIRE(::kill(process, SIGSTOP) == 0);
+  REQUIRE(::waitpid(process, nullptr, WUNTRACED) == process);
+  const RunSummary summary = summarize_run(run);
+  CHECK(summary.state == "silent");
+  CHECK(summary_text(summary).find("kill -CONT " + std::to_string(process)) !=
+        std::string::npos);
+  ::close(held);
+  ::kill(process, SIGKILL);
+  ::waitpid(process, nullptr, 0);
 }
 
 TEST_CASE("a copy of a killed run without its lock does not run") {

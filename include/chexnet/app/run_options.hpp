@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chexnet/config/config.hpp"
@@ -24,6 +25,10 @@ CLI::Option* add_repeated_option(CLI::App& command, const std::string& name,
 // --set key=value, which overrides `what`.
 void add_set_option(CLI::App& command, std::vector<std::string>& set,
                     const std::string& what);
+
+// ConfigError where `set` assigns the key that `option`, which is given, sets.
+void refuse_set_twice(const std::vector<std::string>& set,
+                      std::string_view option, std::string_view key);
 
 // --ranks N of commands that start ranks on this host; 0 where it is not given.
 CLI::Option* add_ranks_option(CLI::App& command, int& ranks);
@@ -60,6 +65,8 @@ struct LaunchOptions {
   bool dry_run = false;
   void add_to(CLI::App& command);
   void apply_to(LaunchConfig& config) const;
+  // ConfigError where --set names the key of one of these that is given.
+  void refuse_set_twice(const std::vector<std::string>& set) const;
 };
 
 // launch.timeout_s for what a command reads before it knows its config: as

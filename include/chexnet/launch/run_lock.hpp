@@ -35,6 +35,10 @@ class RunLock {
 // empty where that is this one, or is not known.
 std::string other_owner(const std::filesystem::path& folder);
 
+// The process that took the lock of `folder` last, where it is of this host and
+// stopped by a signal (SIGSTOP, Ctrl-Z); 0: it is not.
+int stopped_owner(const std::filesystem::path& folder);
+
 // Whether a process holds the lock of `folder`, as far as locks reach:
 // processes of this host, on some network file systems of all hosts. Nothing
 // where it cannot be known.

@@ -68,6 +68,7 @@ struct RunSummary {
   std::string last_words;                     // of a post-mortem
   std::string error;                          // the sentence it failed with
   int exit_code = 0;                          // of an error or a post-mortem
+  int stopped_process = 0;                    // rank 0's, by a signal; 0: not
   std::vector<std::string> stragglers;        // "rank 3 on node2: cause"
   std::map<std::string, std::string> config;  // by key, as text
 };

@@ -105,7 +105,15 @@ void show_paths(const SubmitOptions& options,
   request.mounts = with_mounts_of(paths, here, request.mounts);
 }
 
+void refuse_keys_set_twice(const SubmitOptions& options) {
+  for (const auto& list : options.sweep)
+    refuse_set_twice(options.set, "--sweep", list.substr(0, list.find('=')));
+  if (options.seeds > 0) refuse_set_twice(options.set, "--seeds", "run.seed");
+  if (!options.out.empty()) refuse_set_twice(options.set, "--out", "run.dir");
+}
+
 int run(const SubmitOptions& options, Invocation& invocation) {
+  refuse_keys_set_twice(options);
   Strings variables;
   const Config config = load_config(
       {options.files.begin(), options.files.end()}, options.set, &variables);

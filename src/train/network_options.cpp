@@ -47,32 +47,36 @@ bool own_engine_on(const Device& device, EngineKind asked) {
          (device.where.is_cpu() || device.own_kernels);
 }
 
+bool can_recompute(const NetworkOptions& options) {
+  return options.own_engine && !options.device.is_cpu() &&
+         options.precision != Precision::kFp64 && !options.freeze_backbone;
+}
+
 NetworkOptions network_options(const Config& config, const Device& device,
                                Communicator& comm) {
   const Precision precision = resolve_precision(config.train.precision, device);
   check_precision(precision, device, comm);
-  const bool own = own_engine_on(device, config.train.engine);
+  NetworkOptions options{
+      .device = device.where,
+      .precision = precision,
+      .sync_batchnorm =
+          config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
+      .freeze_backbone = config.model.freeze_backbone,
+      .own_engine = own_engine_on(device, config.train.engine),
+      .winograd = config.train.engine != EngineKind::kDirect,
+      .deterministic = config.train.deterministic,
+      .mean = config.data.mean,
+      .std = config.data.std};
   const bool asked = config.model.memory == ActivationMemory::kRecompute &&
                      !device.where.is_cpu();
-  const bool recompute = asked && own && precision != Precision::kFp64 &&
-                         !config.model.freeze_backbone;
-  if (asked && !recompute && comm.rank() == 0)
+  options.recompute = asked && can_recompute(options);
+  if (asked && !options.recompute && comm.rank() == 0)
     log_warning(
         "[train] model.memory=recompute has no effect: " +
         std::string(config.model.freeze_backbone
                         ? "a frozen backbone keeps nothing for backward"
                         : "LibTorch's kernels compute in place of ours"));
-  return {.device = device.where,
-          .precision = precision,
-          .sync_batchnorm =
-              config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
-          .freeze_backbone = config.model.freeze_backbone,
-          .own_engine = own,
-          .winograd = config.train.engine != EngineKind::kDirect,
-          .recompute = recompute,
-          .deterministic = config.train.deterministic,
-          .mean = config.data.mean,
-          .std = config.data.std};
+  return options;
 }
 
 }  // namespace chexnet

@@ -33,6 +33,7 @@
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/library_error.hpp"
+#include "chexnet/train/network_options.hpp"
 #include "rank_agreement.hpp"
 
 namespace chexnet {
@@ -52,9 +53,7 @@ FullStep full_step(const TrainingContext& run, int64_t images) {
                 images,
                 run.comm.size(),
                 {},
-                network.own_engine && !network.device.is_cpu() &&
-                    network.precision != Precision::kFp64 &&
-                    !network.freeze_backbone && !network.recompute};
+                can_recompute(network) && !network.recompute};
   const bool alone = !run.config.model.sync_batchnorm || run.comm.size() == 1;
   if (alone && run.device.cuda != nullptr)
     step.fitting =

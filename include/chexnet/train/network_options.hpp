@@ -22,6 +22,10 @@ void check_precision(Precision precision, const Device& device,
 // operators: unless train.engine=aten, or the device lacks them.
 bool own_engine_on(const Device& device, EngineKind asked);
 
+// Whether model.memory=recompute has an effect: our own kernels on a GPU, and a
+// backbone that trains.
+bool can_recompute(const NetworkOptions& options);
+
 // The network a run of this config computes with: back end, precision,
 // statistics shared by `comm`. Collective; errors of check_precision.
 NetworkOptions network_options(const Config& config, const Device& device,

@@ -184,10 +184,14 @@ LimitReport limit_of(const WaitShares& s) {
     return {Limit::kCommunication, shares,
             communication_advice("up to " + percent(s.allreduce) +
                                  " of the time is to gain")};
+  const double waiting = s.data + s.allreduce;
   return {Limit::kCompute,
           shares,
-          {"at most " + percent(s.data + s.allreduce) +
-           " of the time is to gain from the loader and from communication"}};
+          {waiting < 0.01 ? "nothing to gain from the loader and from "
+                            "communication: less than 1 % of the time"
+                          : "at most " + percent(waiting) +
+                                " of the time is to gain from the loader and "
+                                "from communication"}};
 }
 
 }  // namespace chexnet

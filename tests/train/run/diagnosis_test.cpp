@@ -133,4 +133,6 @@ TEST_CASE("advice follows from the figures") {
   CHECK(first(limit_of(slow)).starts_with("rank 3 takes 1.50 x"));
   CHECK(first(limit_of(WaitShares{0.01, 0.02, 0, 100}))
             .starts_with("at most 3 % of the time is to gain"));
+  CHECK(first(limit_of(WaitShares{0.001, 0, 0, 100}))
+            .ends_with("less than 1 % of the time"));
 }

@@ -33,7 +33,7 @@ Profiler::Profiler() : since_s_(now_s()) {}
 
 double Profiler::change(Phase to, double now, Shown shown) {
   if (now == 0) now = now_s();
-  seconds_[static_cast<size_t>(phase_)] += now - since_s_;
+  seconds_[static_cast<size_t>(phase())] += now - since_s_;
   phase_ = to;
   since_s_ = now;
   if (slot_ != nullptr && shown == Shown::kNow) {
@@ -45,7 +45,7 @@ double Profiler::change(Phase to, double now, Shown shown) {
 
 Profiler::Seconds Profiler::seconds() const {
   Seconds seconds = seconds_;
-  seconds[static_cast<size_t>(phase_)] += now_s() - since_s_;
+  seconds[static_cast<size_t>(phase())] += now_s() - since_s_;
   return seconds;
 }
 

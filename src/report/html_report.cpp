@@ -92,7 +92,7 @@ std::string report_html(const std::filesystem::path& folder,
     if (other != split)
       body.add("figures-" + other, "Figures, " + other + " split",
                figures_section(results, other));
-  body.add("training", "Training", training_section(folder));
+  body.add("training", "Training", training_section(folder, results));
   body.add("settings", "How it was made", settings_section(results));
   body.add("gaps", "What this page lacks",
            gaps_section(results, split, folder, options.for_sharing));

@@ -87,8 +87,8 @@ MetricsLog::MetricsLog(const std::filesystem::path& folder, Start start)
 }
 MetricsLog::~MetricsLog() = default;
 
-void MetricsLog::write(const std::string& event, int64_t step,
-                       const MetricFields& fields) {
+std::string MetricsLog::write(const std::string& event, int64_t step,
+                              const MetricFields& fields) {
   Json line;
   line["event"] = event;
   line["step"] = step;
@@ -111,14 +111,16 @@ void MetricsLog::write(const std::string& event, int64_t step,
   }
   tensorboard_.scalars(step, scalars);
   errno = 0;
-  lines_ << line_text(line);
+  const std::string text = line_text(line);
+  lines_ << text;
   lines_.flush();
   if (!lines_)
     throw CheckpointError(
         "[report] {}: cannot be written: {}. Hint: the earlier checkpoints are "
         "untouched; see that there is space and quota, and resume",
         path_.string(), std::strerror(errno));
-  if (prometheus_) prometheus_->take(nlohmann::json::parse(json_text(line)));
+  if (prometheus_) prometheus_->take(nlohmann::json::parse(text));
+  return text;
 }
 
 void MetricsLog::show_in(std::unique_ptr<PrometheusFile> file) {

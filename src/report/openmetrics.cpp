@@ -126,6 +126,31 @@ constexpr Gauge kGauges[] = {
      }},
     {"joules_per_image", "Energy of the GPUs for an image, lately.",
      [](const RunSummary& run) { return run.joules_per_image(); }},
+    {"gpu_busy_total_ratio",
+     "Share of the time that GPUs computed since the last start, mean.",
+     [](const RunSummary& run) -> std::optional<double> {
+       return run.gpu_totals ? std::optional(run.gpu_totals->utilization / 100)
+                             : std::nullopt;
+     }},
+    {"gpu_energy_joules", "Energy of all GPUs since the last start.",
+     [](const RunSummary& run) {
+       return positive(run.gpu_totals ? run.gpu_totals->energy_j : 0);
+     }},
+    {"gpu_clock_hertz", "Clock of the GPUs since the last start, mean.",
+     [](const RunSummary& run) {
+       return positive(run.gpu_totals ? 1e6 * run.gpu_totals->clock_mhz : 0);
+     }},
+    {"gpu_throttled_ratio",
+     "Share of the time that the GPU with the most was throttled.",
+     [](const RunSummary& run) -> std::optional<double> {
+       return run.gpu_totals ? std::optional(run.gpu_totals->throttled_fraction)
+                             : std::nullopt;
+     }},
+    {"flops_utilization_ratio",
+     "FLOP/s of the steps of what the GPUs could, since the last start.",
+     [](const RunSummary& run) -> std::optional<double> {
+       return run.gpu_totals ? run.gpu_totals->flops_utilization : std::nullopt;
+     }},
     {"loss", "Mean training loss, lately.",
      [](const RunSummary& run) { return run.loss; }},
     {"slowest_rank_ratio",

@@ -1,4 +1,7 @@
 // What a run was made of and how it went.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "chexnet/data/findings.hpp"
 #include "chexnet/report/plot.hpp"
 #include "history.hpp"
@@ -37,7 +40,45 @@ std::string how_to_repeat(const Json& results) {
 
 }  // namespace
 
-std::string training_section(const std::filesystem::path& folder) {
+namespace {
+
+// What its GPUs did, by rank for as many as fit on a page: those that were
+// least busy.
+std::string gpu_part(const Json& totals) {
+  if (!totals.is_object()) return "";
+  const Json& by_rank = member(totals, "by_rank");
+  std::vector<std::pair<double, std::string>> ranks;
+  for (const auto& [rank, busy] : member(by_rank, "utilization").items())
+    if (busy.is_number()) ranks.emplace_back(busy.get<double>(), rank);
+  std::ranges::sort(ranks);
+  constexpr size_t kMost = 16;
+  HtmlTable table(ranks.size() > kMost ? "GPUs, the " + std::to_string(kMost) +
+                                             " that were least busy"
+                                       : "GPUs",
+                  {"rank", "#busy, %", "#at most, GiB", "#W", "#MHz",
+                   "#throttled, %", "#idle for data, %", "#for others, %"});
+  for (size_t i = 0; i < std::min(ranks.size(), kMost); ++i) {
+    const auto& [busy, rank] = ranks[i];
+    const auto cell = [&](const char* figure, double scale) {
+      const auto value = number(member(by_rank, figure), rank.c_str());
+      return value ? fixed(scale * *value, 0) : "";
+    };
+    table.add({rank, fixed(busy, 0), cell("memory_bytes", 0x1p-30),
+               cell("power_w", 1), cell("clock_mhz", 1),
+               cell("throttled_fraction", 100), cell("idle_input", 1),
+               cell("idle_communication", 1)});
+  }
+  return html_paragraph("GPUs, in the " +
+                        readable_s(number(totals, "seconds").value_or(0)) +
+                        " of the last start: " + text(totals, "figures") +
+                        "; " + text(totals, "rule") + ".") +
+         table.html();
+}
+
+}  // namespace
+
+std::string training_section(const std::filesystem::path& folder,
+                             const Json& results) {
   const History history = history_of(folder);
   const std::string figures =
       drawing({.title = "Loss",
@@ -66,8 +107,9 @@ std::string training_section(const std::filesystem::path& folder) {
                .x_from_zero = true,
                .from_zero = true},
               "Time in which a step computes nothing, mean of the ranks");
-  if (figures.empty()) return "";
-  std::string html = html_grid(figures);
+  const std::string gpus = gpu_part(member(results, "gpu_totals"));
+  if (figures.empty()) return gpus;
+  std::string html = html_grid(figures) + gpus;
   if (history.own_ms.size() > 1) {
     HtmlTable table("Each rank's own time of a step, without waiting",
                     {"rank", "#ms"});

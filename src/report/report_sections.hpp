@@ -40,7 +40,8 @@ std::string subgroups_section(const Json& evaluation);
 // The pictures of RUN/examples.
 std::string examples_section(const std::filesystem::path& folder);
 // Loss, AUROC, throughput, waiting, ranks.
-std::string training_section(const std::filesystem::path& folder);
+std::string training_section(const std::filesystem::path& folder,
+                             const Json& results);
 std::string settings_section(const Json& results);
 // Which of these are missing, each with the reason.
 std::string gaps_section(const Json& results, const std::string& split,

@@ -98,13 +98,30 @@ void begin_waits(RunSummary& run, int64_t step) {
   waits.last_step = step;
 }
 
+void add_train(RunSummary& run, const json& event) {
+  run.step = event.value("step", run.step);
+  const double steps =
+      std::min(number_of(event, "steps", 1),
+               static_cast<double>(run.step - run.waits.last_step));
+  add_waits(run.waits, event);
+  run.epoch = event.value("epoch", run.epoch);
+  run.loss = number_of(event, "loss", std::nan(""));
+  run.images_per_s = number_of(event, "images_per_s", 0);
+  const double seconds =
+      static_cast<double>(run.batch) * steps / std::max(1e-9, run.images_per_s);
+  run.data_wait_fraction.reset();
+  if (run.images_per_s > 0)
+    run.data_wait_fraction = std::min(
+        1.0, number_of(event, "data_wait_s", 0) / std::max(1e-9, seconds));
+  run.job_seconds_left.reset();
+  if (event.contains("job_seconds_left"))
+    run.job_seconds_left = number_of(event, "job_seconds_left", 0);
+}
+
 }  // namespace
 
 void add_event(RunSummary& run, const json& event) {
   const std::string kind = event.value("event", "");
-  const auto number = [&](const char* key, double other) {
-    return number_of(event, key, other);
-  };
   // status shows it in a terminal.
   const auto text = [&](const char* key) {
     return printable(event.value(key, ""));
@@ -129,27 +146,12 @@ void add_event(RunSummary& run, const json& event) {
     run.job = text("job");
     run.restarts += kind == "restart" ? 1 : 0;
     begin_waits(run, event.value("step", int64_t{0}));
+    run.gpu_totals.reset();
     run.state = "running";
     run.error.clear();
     run.exit_code = 0;
   } else if (kind == "train") {
-    run.step = event.value("step", run.step);
-    const double steps =
-        std::min(number("steps", 1),
-                 static_cast<double>(run.step - run.waits.last_step));
-    add_waits(run.waits, event);
-    run.epoch = event.value("epoch", run.epoch);
-    run.loss = number("loss", std::nan(""));
-    run.images_per_s = number("images_per_s", 0);
-    const double seconds = static_cast<double>(run.batch) * steps /
-                           std::max(1e-9, run.images_per_s);
-    run.data_wait_fraction.reset();
-    if (run.images_per_s > 0)
-      run.data_wait_fraction =
-          std::min(1.0, number("data_wait_s", 0) / std::max(1e-9, seconds));
-    run.job_seconds_left.reset();
-    if (event.contains("job_seconds_left"))
-      run.job_seconds_left = number("job_seconds_left", 0);
+    add_train(run, event);
   } else if (kind == "val") {
     const bool best = event.value("best", "") == "yes";
     const std::string scored_on = text("validation_sha256");
@@ -163,6 +165,8 @@ void add_event(RunSummary& run, const json& event) {
     if (best) run.best_step = event.value("step", run.best_step);
   } else if (kind == "system" || kind == "ranks") {
     read_ranks(run, event);
+  } else if (kind == "gpus") {
+    run.gpu_totals = gpu_totals(event);
   } else if (kind == "straggler") {
     run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) +
                              " on " + text("host") + ": " + text("cause"));

@@ -102,6 +102,7 @@ void write_results(const std::filesystem::path& folder, const RunFacts& facts,
                  {"weighted_loss", facts.weighted_loss},
                  {"scored", facts.scored},
                  {"scored_step", facts.scored_step}}}};
+  json["gpu_totals"] = gpu_totals_json(facts.gpu_totals);
   for (const auto& row : facts.settings)
     json["settings"].push_back({row.first, row.second});
   json["resume_changes"] = Json::array();

@@ -74,6 +74,22 @@ std::string gpu_text(const GpuUse& gpu, std::optional<double> joules) {
   return text;
 }
 
+void add_speed_rows(const RunSummary& run, Rows& rows) {
+  if (run.images_per_s > 0 && run.data_wait_fraction) {
+    rows.emplace_back("images/s, lately", fixed(run.images_per_s, 1) + " on " +
+                                              counted(run.ranks, "rank"));
+    rows.emplace_back("waiting for data, lately",
+                      percent(*run.data_wait_fraction));
+  }
+  if (run.gpu)
+    rows.emplace_back(run.gpu->gpus == 1 ? "GPU, lately" : "GPUs, lately",
+                      gpu_text(*run.gpu, run.joules_per_image()));
+  if (!run.gpu_totals) return;
+  rows.emplace_back("in " + readable_s(run.gpu_totals->seconds),
+                    gpu_figures_text(*run.gpu_totals));
+  rows.emplace_back("", gpu_rule_text(*run.gpu_totals));
+}
+
 // null: not known.
 Json positive(auto value) {
   if (value <= 0) return nullptr;
@@ -190,15 +206,7 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("to go", readable_s(*run.seconds_to_go));
   if (run.state == "running" && run.job_seconds_left)
     rows.emplace_back("left of the job", readable_s(*run.job_seconds_left));
-  if (run.images_per_s > 0 && run.data_wait_fraction) {
-    rows.emplace_back("images/s, lately", fixed(run.images_per_s, 1) + " on " +
-                                              counted(run.ranks, "rank"));
-    rows.emplace_back("waiting for data, lately",
-                      percent(*run.data_wait_fraction));
-  }
-  if (run.gpu)
-    rows.emplace_back(run.gpu->gpus == 1 ? "GPU, lately" : "GPUs, lately",
-                      gpu_text(*run.gpu, run.joules_per_image()));
+  add_speed_rows(run, rows);
   if (run.slowest_rank)
     rows.emplace_back("slowest rank", std::to_string(*run.slowest_rank) + " (" +
                                           fixed(*run.slowest_ratio, 2) +
@@ -290,6 +298,7 @@ std::string summary_json(const RunSummary& run) {
                      {"images_per_s", positive(run.images_per_s)},
                      {"data_wait_fraction", optional(run.data_wait_fraction)},
                      {"gpu", gpu_json(run)},
+                     {"gpu_totals", gpu_totals_json(run.gpu_totals)},
                      {"slowest_rank", optional(run.slowest_rank)},
                      {"slowest_ratio", optional(run.slowest_ratio)},
                      {"loss", optional(run.loss)},

@@ -135,6 +135,33 @@ std::string describe(const Device& device, const std::string& cpus) {
 
 }  // namespace
 
+// FLOP of a multiprocessor in a clock: 2 for each multiply-add of its table
+// "Throughput of Native Arithmetic Instructions" (CUDA C++ Programming Guide),
+// and of the architectures' white papers for tensor cores, dense.
+double peak_flops(const GpuInfo& gpu, Precision precision) {
+  struct Row {
+    int major, minor;  // the first of those alike
+    double fp32, tf32, half;
+  };
+  static constexpr Row kRows[] = {
+      {7, 0, 128, 0, 1024},     {8, 0, 128, 1024, 2048},
+      {8, 6, 256, 512, 1024},   {9, 0, 256, 2048, 4096},
+      {10, 0, 256, 4096, 8192}, {12, 0, 256, 512, 1024}};
+  const Row* row = nullptr;
+  for (const auto& candidate : kRows)
+    if (std::pair(gpu.major, gpu.minor) >=
+        std::pair(candidate.major, candidate.minor))
+      row = &candidate;
+  if (row == nullptr || gpu.major > 12) return 0;
+  double flops = 0;
+  if (precision == Precision::kFp32) flops = row->fp32;
+  if (precision == Precision::kTf32)
+    flops = row->tf32 > 0 ? row->tf32 : row->fp32;
+  if (precision == Precision::kBf16 || precision == Precision::kFp16)
+    flops = row->half;
+  return flops * gpu.multiprocessors * gpu.clock_hz;
+}
+
 Device choose_device(const LaunchConfig& config, Communicator& comm) {
   Device device;
   choose_gpu(config, comm, device);

@@ -17,6 +17,7 @@
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/model_card.hpp"
 #include "chexnet/report/run_results.hpp"
+#include "chexnet/report/run_summary.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/run/recipe.hpp"
 #include "chexnet/train/run/schedule.hpp"
@@ -113,6 +114,7 @@ void finish_records(const TrainingLoop::Parts& parts, TrainState state,
   facts.scored = finals.best ? "best" : "last";
   facts.scored_step = finals.step;
   facts.changes = state.changes;
+  facts.gpu_totals = summarize_run(folder).gpu_totals;
   write_results(folder, facts, finals.splits);
   write_report(folder);
   TensorBoardLog& tensorboard = parts.metrics->tensorboard();

@@ -31,6 +31,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/balanced.hpp"
 #include "chexnet/data/pipeline.hpp"
+#include "chexnet/model/engine/network_spec.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/library_error.hpp"
 #include "chexnet/train/network_options.hpp"
@@ -59,6 +60,15 @@ FullStep full_step(const TrainingContext& run, int64_t images) {
     step.fitting =
         images_that_fit(run.config, run.network, *run.device.cuda, images);
   return step;
+}
+
+// To train on it: backward takes twice as many multiply-adds as forward. Nobody
+// needs those of a frozen backbone.
+double flops_per_image(const TrainingContext& run) {
+  const double passes = run.config.model.freeze_backbone ? 1 : 3;
+  return passes * 2 *
+         forward_multiply_adds(network_spec(run.config.model.arch),
+                               static_cast<int>(run.config.data.crop));
 }
 
 // What feeds the loop on this rank; each member refers to those before it.
@@ -119,7 +129,11 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
           parts.comm, parts.profiler, parts.metrics,
           {.placements = parts.device.placements,
            .gpu_uuid = parts.device.gpu.uuid,
-           .threads = parts.device.cuda == nullptr ? parts.device.threads : 0}),
+           .threads = parts.device.cuda == nullptr ? parts.device.threads : 0,
+           .batch = parts.decisions.batch,
+           .flops_per_image = flops_per_image(parts),
+           .peak_flops = peak_flops(parts.device.gpu,
+                                    parts.network.options().precision)}),
       steps_known_(state_.step) {
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();

@@ -11,6 +11,7 @@
 //        processes: [{pid: 4711, bytes: 1e9}]}  # without bytes: not available
 #include <yaml-cpp/yaml.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -43,6 +44,8 @@ struct State {
   YAML::Node file;
   std::deque<Part> parts;    // addresses are the handles
   std::vector<Part*> whole;  // GPUs
+  std::chrono::steady_clock::time_point begin =
+      std::chrono::steady_clock::now();
 };
 State state;
 std::map<std::string, int> calls;
@@ -141,6 +144,17 @@ int nvmlDeviceGetUtilizationRates(void* device, Utilization* busy) {
 }
 int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   return put_number(__func__, device, "power_w", milliwatts, 1e3);
+}
+// What power_w took since nvmlInit, behind 1 kJ of before.
+int nvmlDeviceGetTotalEnergyConsumption(void* device,
+                                        unsigned long long* millijoules) {
+  const auto watts = figure(device, "power_w");
+  if (!watts) return kNotSupported;
+  const std::chrono::duration<double> passed =
+      std::chrono::steady_clock::now() - state.begin;
+  *millijoules = 1'000'000 +
+                 static_cast<unsigned long long>(1e3 * *watts * passed.count());
+  return kOk;
 }
 int nvmlDeviceGetClockInfo(void* device, unsigned, unsigned* mhz) {
   return put_number(__func__, device, "sm_clock_mhz", mhz);

@@ -40,3 +40,27 @@ TEST_CASE("bf16 on a GPU that has none is refused by every rank, with advice") {
   check_precision(Precision::kBf16, gpu(8), *solo);
   check_precision(Precision::kBf16, Device(), *solo);
 }
+
+// Dense TFLOP/s of NVIDIA's data sheets (V100 2020, A100 2021, H100 2023) at
+// the clock that each counts.
+TEST_CASE("a GPU's peak is what its data sheet says") {
+  const auto tera = [](int major, int minor, int count, double mhz,
+                       Precision precision) {
+    GpuInfo gpu;
+    gpu.major = major;
+    gpu.minor = minor;
+    gpu.multiprocessors = count;
+    gpu.clock_hz = 1e6 * mhz;
+    return peak_flops(gpu, precision) / 1e12;
+  };
+  CHECK(tera(7, 0, 80, 1530, Precision::kFp16) == Approx(125).margin(1));
+  CHECK(tera(7, 0, 80, 1530, Precision::kFp32) == Approx(15.7).margin(0.1));
+  CHECK(tera(8, 0, 108, 1410, Precision::kBf16) == Approx(312).margin(1));
+  CHECK(tera(8, 0, 108, 1410, Precision::kTf32) == Approx(156).margin(1));
+  CHECK(tera(9, 0, 132, 1830, Precision::kBf16) == Approx(989).margin(1));
+  CHECK(tera(9, 0, 132, 1980, Precision::kFp32) == Approx(67).margin(0.1));
+  CHECK(tera(8, 9, 142, 2520, Precision::kBf16) == Approx(366).margin(5));
+  CHECK(tera(3, 5, 15, 875, Precision::kFp32) == 0);     // not known
+  CHECK(tera(13, 0, 100, 1000, Precision::kBf16) == 0);  // nor this
+  CHECK(tera(8, 0, 108, 1410, Precision::kFp64) == 0);
+}

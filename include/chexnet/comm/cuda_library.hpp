@@ -18,6 +18,8 @@ struct GpuInfo {
   std::string slot{};        // on the PCI bus: MIG devices of a GPU have one
   int major = 0, minor = 0;  // compute capability
   size_t memory_bytes = 0;
+  int multiprocessors = 0;
+  double clock_hz = 0;  // of them, the highest
 };
 
 // Work of the current stream, recorded to be launched again as one piece (a

@@ -80,7 +80,8 @@ class Profiler {
   Profiler();
   // Seconds by phase since the start.
   Seconds seconds() const;
-  void set_slot(PhaseSlot* slot);  // null: none
+  Phase phase() const { return phase_; }  // for any thread
+  void set_slot(PhaseSlot* slot);         // null: none
   void set_step(int64_t step);
   void entered_collective(uint64_t sequence);
   // Counts seconds that have passed to another phase: a device's clock knows
@@ -108,7 +109,7 @@ class Profiler {
   // Ends the present phase's stretch of time. `now` 0 reads the clock.
   enum class Shown { kNow, kLater };  // to observers
   double change(Phase to, double now, Shown shown = Shown::kNow);
-  Phase phase_ = Phase::kOther;
+  std::atomic<Phase> phase_ = Phase::kOther;
   double since_s_;
   Seconds seconds_{};
   PhaseSlot* slot_ = nullptr;

@@ -38,8 +38,9 @@ class MetricsLog {
   // what is no event (a line that a crash cut) are removed.
   MetricsLog(const std::filesystem::path& folder, Start start);
   ~MetricsLog();
-  void write(const std::string& event, int64_t step,
-             const MetricFields& fields);
+  // Returns the line.
+  std::string write(const std::string& event, int64_t step,
+                    const MetricFields& fields);
   // On the disk, before a checkpoint says that what they tell of is done: a
   // resume does not write them again. CheckpointError.
   void sync() const;

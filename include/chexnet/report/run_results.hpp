@@ -12,6 +12,7 @@
 
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/report/gpu_totals.hpp"
 #include "chexnet/report/resume_change.hpp"
 #include "chexnet/report/scores_output.hpp"
 
@@ -38,6 +39,7 @@ struct RunFacts {
   std::string scored;          // "best" or "last" weights
   int64_t scored_step = 0;
   Rows settings;
+  std::optional<GpuTotals> gpu_totals;
 };
 
 // Into `folder`, atomically.

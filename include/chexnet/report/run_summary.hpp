@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "chexnet/eval/figures.hpp"
+#include "chexnet/report/gpu_totals.hpp"
 
 namespace chexnet {
 
@@ -46,6 +47,7 @@ struct RunSummary {
   std::optional<double> data_wait_fraction;  // of it, mean of the ranks
   RunWaits waits;
   std::optional<GpuUse> gpu;
+  std::optional<GpuTotals> gpu_totals;  // of the last start
   // By power and images_per_s.
   std::optional<double> joules_per_image() const {
     if (!gpu || gpu->power_w <= 0 || images_per_s <= 0) return std::nullopt;

@@ -31,6 +31,11 @@ struct Device {
   }
 };
 
+// FLOP/s of a GPU at its highest clock, of tensor cores where `precision` has
+// them; 0: not known. Data sheets may count a lower clock (H100: 989 of 1,070
+// TFLOP/s in 16 bits).
+double peak_flops(const GpuInfo& gpu, Precision precision);
+
 // GPU = local rank mod visible devices; two ranks on one GPU, or
 // launch.device=cuda without one, is a DeviceError on every rank. Then each
 // rank takes its placement (launch.bind); what stays wrong is logged. Sets the

@@ -130,6 +130,9 @@ struct Nvml::Calls {
     if (call("nvmlDeviceGetUtilizationRates", device, &busy))
       gpu.utilization_percent = busy.gpu;
     gpu.power_w = number("nvmlDeviceGetPowerUsage", device, 1e-3);
+    unsigned long long millijoules = 0;
+    if (call("nvmlDeviceGetTotalEnergyConsumption", device, &millijoules))
+      gpu.energy_j = 1e-3 * static_cast<double>(millijoules);
     unsigned value = 0;
     if (call("nvmlDeviceGetClockInfo", device, kClockSm, &value))
       gpu.sm_clock_mhz = value;

@@ -4,6 +4,7 @@
 // else.
 #include "chexnet/launch/machine/usage_monitor.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <condition_variable>
 #include <fstream>
@@ -83,10 +84,10 @@ void UsageSums::add(const UsageSample& sample) {
   ++samples_;
   host_.add(sample.host_cpu_percent);
   xids_.insert(xids_.end(), sample.xids.begin(), sample.xids.end());
-  if (sample.gpu) add_gpu(*sample.gpu);
+  if (sample.gpu) add_gpu(*sample.gpu, sample.cause);
 }
 
-void UsageSums::add_gpu(const GpuState& gpu) {
+void UsageSums::add_gpu(const GpuState& gpu, IdleCause cause) {
   gpu_.add(gpu.utilization_percent);
   memory_.add(gpu.memory_used_bytes);
   power_.add(gpu.power_w);
@@ -95,7 +96,12 @@ void UsageSums::add_gpu(const GpuState& gpu) {
   if (gpu.utilization_percent >= 0) {
     busy_.add(gpu.utilization_percent > kBusyPercent ? 1 : 0);
     full_.add(gpu.utilization_percent > kFullPercent ? 1 : 0);
+    idle_[static_cast<size_t>(cause)] += 100 - gpu.utilization_percent;
+    ++loads_;
   }
+  most_memory_ = std::max(most_memory_, gpu.memory_used_bytes);
+  if (first_energy_ < 0) first_energy_ = gpu.energy_j;
+  last_energy_ = std::max(last_energy_, gpu.energy_j);
   const bool throttled = !throttle_text(gpu.throttle_reasons).empty();
   throttled_.add(throttled ? 1 : 0);
   if (throttled) reasons_ = gpu.throttle_reasons;
@@ -111,6 +117,11 @@ Usage UsageSums::usage() const {
   usage.gpu_power_w = power_.value();
   usage.gpu_clock_mhz = clock_.value();
   usage.gpu_temperature_c = temperature_.value();
+  usage.gpu_most_memory_bytes = most_memory_;
+  if (last_energy_ > first_energy_ && first_energy_ >= 0)
+    usage.gpu_energy_j = last_energy_ - first_energy_;
+  for (size_t i = 0; loads_ > 0 && i < idle_.size(); ++i)
+    usage.gpu_idle[i] = idle_[i] / loads_;
   usage.gpu_busy_fraction = busy_.value();
   usage.gpu_full_fraction = full_.value();
   usage.throttled_fraction = throttled_.value();
@@ -118,8 +129,15 @@ Usage UsageSums::usage() const {
   return usage;
 }
 
-UsageMonitor::UsageMonitor(const std::string& gpu_uuid)
-    : UsageMonitor(sampler_of_host(gpu_uuid), kEvery) {}
+UsageMonitor::UsageMonitor(const std::string& gpu_uuid,
+                           const std::function<IdleCause()>& cause)
+    : UsageMonitor(
+          [look = sampler_of_host(gpu_uuid), cause] {
+            UsageSample sample = look();
+            sample.cause = cause();
+            return sample;
+          },
+          kEvery) {}
 
 UsageMonitor::UsageMonitor(Sampler sampler, std::chrono::milliseconds every)
     : sampler_(std::move(sampler)) {
@@ -153,38 +171,6 @@ Usage UsageMonitor::take() {
 Usage UsageMonitor::whole() const {
   const std::lock_guard guard(mutex_);
   return whole_.usage();
-}
-
-std::string utilization_summary(const Usage& whole, double data_wait_fraction,
-                                double allreduce_wait_fraction) {
-  if (whole.gpu_percent < 0) return "";
-  constexpr double kBusyRule = 0.8, kMeanRule = 90;
-  const bool holds =
-      whole.gpu_busy_fraction >= kBusyRule && whole.gpu_percent >= kMeanRule;
-  std::string text = "GPU utilization " + fixed(whole.gpu_percent, 0) +
-                     " % in the mean, busy " +
-                     fixed(100 * whole.gpu_busy_fraction, 0) +
-                     " % of the time, over 90 % in " +
-                     fixed(100 * whole.gpu_full_fraction, 0) +
-                     " % of the samples: the rule (over " +
-                     "90 %, busy at least 80 % of the job) " +
-                     (holds ? "holds" : "does not hold");
-  if (holds) return text;
-  if (data_wait_fraction > 0.05 &&
-      data_wait_fraction >= allreduce_wait_fraction)
-    text += "; " + fixed(100 * data_wait_fraction, 0) +
-            " % of the time of steps went into waiting for data: see `status`";
-  else if (allreduce_wait_fraction > 0.05)
-    text += "; " + fixed(100 * allreduce_wait_fraction, 0) +
-            " % of the time of steps went into waiting for gradients: see "
-            "`doctor` and "
-            "the straggler table";
-  else
-    text +=
-        "; neither data nor gradients were waited for: the steps are too small "
-        "for this GPU "
-        "(a larger train.batch), or start-up and evaluation took the time";
-  return text;
 }
 
 }  // namespace chexnet

@@ -130,12 +130,17 @@ class Library final : public CudaLibrary {
     const std::string slot = std::to_string(properties.pciDomainID) + ":" +
                              std::to_string(properties.pciBusID) + ":" +
                              std::to_string(properties.pciDeviceID);
+    int clock_khz = 0;
+    check_cuda(
+        cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, device));
     return {properties.name,
             uuid,
             slot,
             properties.major,
             properties.minor,
-            properties.totalGlobalMem};
+            properties.totalGlobalMem,
+            properties.multiProcessorCount,
+            1e3 * clock_khz};
   }
   void select(int device) override { check_cuda(cudaSetDevice(device)); }
   std::string kernels_problem() override { return chexnet::kernels_problem(); }

@@ -65,6 +65,60 @@ int smallest_input(const NetworkSpec& spec) {
 
 namespace {
 
+// Of a convolution with k x k taps on a map of `side` x `side` results.
+double convolution(int side, int taps, int in, int out) {
+  return 1.0 * side * side * taps * taps * in * out;
+}
+
+double multiply_adds(const DenseNetSpec& spec, int side) {
+  double sum = 0;
+  int channels = spec.stem;
+  const int bottleneck = spec.bottleneck * spec.growth;
+  for (const int layers : spec.blocks) {
+    if (channels != spec.stem) {  // a transition, whose pool follows
+      sum += convolution(side, 1, channels, channels / 2);
+      channels /= 2;
+      side /= 2;
+    }
+    for (int layer = 0; layer < layers; ++layer, channels += spec.growth)
+      sum += convolution(side, 1, channels, bottleneck) +
+             convolution(side, 3, bottleneck, spec.growth);
+  }
+  return sum;
+}
+
+double multiply_adds(const ResNetSpec& spec, int side) {
+  double sum = 0;
+  int in = 64, width = 64;
+  for (const int blocks : spec.blocks) {
+    const int out = 4 * width;
+    for (int block = 0; block < blocks; ++block, in = out) {
+      const int before = side;
+      if (block == 0 && width > 64) side = (side + 1) / 2;
+      sum += convolution(before, 1, in, width) +
+             convolution(side, 3, width, width) +
+             convolution(side, 1, width, out);
+      if (block == 0) sum += convolution(side, 1, in, out);
+    }
+    width *= 2;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double forward_multiply_adds(const NetworkSpec& spec, int side) {
+  const int stem = (side + 1) / 2;
+  return convolution(stem, 7, 3, 64) +
+         std::visit(
+             [&](const auto& family) {
+               return multiply_adds(family, (stem + 1) / 2);
+             },
+             spec.family);
+}
+
+namespace {
+
 MapGrid grid_behind(const NetworkSpec& spec, int halvings) {
   MapGrid grid{0.5, 4};  // behind the stem
   const bool pools = std::holds_alternative<DenseNetSpec>(spec.family);

@@ -22,6 +22,7 @@
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/report/gpu_totals.hpp"
 
 namespace chexnet {
 namespace {
@@ -31,6 +32,9 @@ using nlohmann::json;
 constexpr size_t kWindow = 10;  // steps
 // Seconds between two `system` lines of the metrics.
 constexpr double kWriteEvery = 10;
+// Between its `gpus` lines, after so many seconds: a short run that is killed
+// has one, a long one lacks at most five minutes.
+double gpus_pause_s(double age_s) { return std::min(age_s, 300.0); }
 
 double of(const Profiler::Seconds& seconds, Phase phase) {
   return seconds[static_cast<size_t>(phase)];
@@ -44,6 +48,33 @@ double own_of(const Profiler::Seconds& seconds) {
                                                   phase != Phase::kCheckpoint)
       own += of(seconds, phase);
   return own;
+}
+
+IdleCause idle_cause(Phase phase) {
+  if (phase == Phase::kDataWait) return IdleCause::kInput;
+  if (is_collective(phase)) return IdleCause::kCommunication;
+  if (phase == Phase::kCheckpoint) return IdleCause::kCheckpoint;
+  if (phase == Phase::kEvaluate) return IdleCause::kEvaluation;
+  return IdleCause::kHost;
+}
+
+// A rank's part of a `gpus` event; null without a GPU.
+json gpu_json(const Usage& whole) {
+  if (whole.gpu_percent < 0) return nullptr;
+  json figures = {{"utilization", whole.gpu_percent},
+                  {"busy_fraction", whole.gpu_busy_fraction},
+                  {"full_fraction", whole.gpu_full_fraction},
+                  {"memory_bytes", whole.gpu_most_memory_bytes},
+                  {"power_w", whole.gpu_power_w},
+                  {"energy_j", whole.gpu_energy_j},
+                  {"clock_mhz", whole.gpu_clock_mhz},
+                  {"throttled_fraction", whole.throttled_fraction}};
+  static constexpr std::array<const char*, kIdleCauses> kIdle = {
+      "idle_input", "idle_host", "idle_communication", "idle_checkpoint",
+      "idle_evaluation"};
+  for (size_t i = 0; i < kIdle.size(); ++i)
+    figures[kIdle[i]] = whole.gpu_idle[i];
+  return {{"figures", std::move(figures)}, {"reasons", whole.throttle_reasons}};
 }
 
 json usage_json(const Usage& usage) {
@@ -68,10 +99,15 @@ RunWatch::RunWatch(Communicator& comm, const Profiler& profiler,
       metrics_(metrics),
       placements_(machine.placements),
       threads_(machine.threads),
-      monitor_(machine.gpu_uuid),
+      monitor_(machine.gpu_uuid,
+               [&profiler] { return idle_cause(profiler.phase()); }),
       watch_({}),
       last_(mark()),
-      window_start_(last_) {
+      window_start_(last_),
+      begin_s_(now_s()),
+      batch_(machine.batch),
+      flops_per_image_(machine.flops_per_image),
+      peak_flops_(machine.peak_flops) {
   assert(placements_.size() == static_cast<size_t>(comm.size()));
   assert((metrics != nullptr) == (comm.rank() == 0));
 }
@@ -160,7 +196,9 @@ void RunWatch::exchange(int64_t step) {
   const json mine = {{"own", median(own_s_)},
                      {"data", median(data_s_)},
                      {"cpu_fraction", cpu_fraction()},
-                     {"usage", usage_json(monitor_.take())}};
+                     {"usage", usage_json(monitor_.take())},
+                     {"gpu", gpu_json(monitor_.whole())},
+                     {"peak_flops", peak_flops_}};
   const auto all = gather_json(comm_, mine);
   if (comm_.rank() != 0) return;
 
@@ -184,6 +222,37 @@ void RunWatch::exchange(int64_t step) {
   if (now_s() - written_s_ < kWriteEvery) return;
   written_s_ = now_s();
   metrics_->write("system", step, figures.fields());
+  if (written_s_ < gpus_written_s_) return;
+  gpus_written_s_ = written_s_ + gpus_pause_s(written_s_ - begin_s_);
+  if (const MetricFields gpus = gpu_fields(all); !gpus.empty())
+    metrics_->write("gpus", step, gpus);
+}
+
+MetricFields RunWatch::gpu_fields(const std::vector<json>& all) const {
+  std::map<std::string, ByRank> by_figure;
+  std::string reasons;
+  double peak_flops = 0;
+  for (size_t r = 0; r < all.size(); ++r) {
+    const json& gpu = all[r]["gpu"];
+    if (gpu.is_null()) continue;
+    for (const auto& [name, value] : gpu["figures"].items())
+      if (value.get<double>() >= 0) by_figure[name][std::to_string(r)] = value;
+    if (reasons.empty()) reasons = gpu["reasons"].get<std::string>();
+    peak_flops += all[r]["peak_flops"].get<double>();
+  }
+  if (by_figure.empty()) return {};
+  double seconds = 0;  // of steps, without what lies between
+  for (const double of_phase : of_steps_) seconds += of_phase;
+  const auto images = static_cast<double>(steps_ * batch_);
+  MetricFields fields = {{"seconds", now_s() - begin_s_},
+                         {"images", images},
+                         {"throttle_reasons", reasons}};
+  if (seconds > 0 && peak_flops > 0 && flops_per_image_ > 0)
+    fields.emplace_back("flops_utilization",
+                        images * flops_per_image_ / (seconds * peak_flops));
+  for (auto& [name, of_ranks] : by_figure)
+    fields.emplace_back(name, std::move(of_ranks));
+  return fields;
 }
 
 std::string RunWatch::summary(int64_t step) {
@@ -193,6 +262,8 @@ std::string RunWatch::summary(int64_t step) {
       1e3 * own_of(of_steps_) / steps, ms_of(Phase::kDataWait),
       ms_of(Phase::kAllReduceWait), ms_of(Phase::kControl)};
   const auto all = comm_.all_gather(std::as_bytes(std::span(mine)));
+  const auto gpus = gather_json(comm_, json{{"gpu", gpu_json(monitor_.whole())},
+                                            {"peak_flops", peak_flops_}});
   if (comm_.rank() != 0) return "";
   std::vector<std::vector<std::string>> lines = {
       {"rank", "host", "own ms per step", "of that data wait",
@@ -215,10 +286,13 @@ std::string RunWatch::summary(int64_t step) {
       {"mean", "", cell(mean[0]), cell(mean[1]), cell(mean[2]), cell(mean[3])});
   metrics_->write("ranks", step, {{"own_ms_per_step", own}});
   std::string text = comm_.size() > 1 ? columns(lines) : "";
-  const std::string rule =
-      utilization_summary(monitor_.whole(), mean[1] / whole, mean[2] / whole);
-  if (!rule.empty()) text += rule + "\n";
-  return text;
+  const MetricFields fields = gpu_fields(gpus);
+  if (fields.empty()) return text;
+  const auto totals =
+      gpu_totals(json::parse(metrics_->write("gpus", step, fields)));
+  assert(totals);
+  return text + "GPUs: " + gpu_figures_text(*totals) + "\n" +
+         gpu_rule_text(*totals) + "\n";
 }
 
 }  // namespace chexnet

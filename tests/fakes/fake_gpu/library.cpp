@@ -101,7 +101,9 @@ class Library final : public chexnet::CudaLibrary {
             std::to_string(is_mig ? 0 : device),
             properties.major,
             properties.minor,
-            memory_bytes()};
+            memory_bytes(),
+            1,
+            1e9};
   }
   void select(int device) override { check(cudaSetDevice(device)); }
   std::unique_ptr<chexnet::Recorder> make_recorder() override {

@@ -80,6 +80,30 @@ TEST_CASE("busy, full and throttled are fractions of the samples") {
   CHECK(usage.xids.size() == 2);
 }
 
+TEST_CASE(
+    "idle time goes to what the rank was in, and energy is a difference") {
+  UsageSums sums;
+  const auto look = [&](double percent, IdleCause cause, double energy_j) {
+    UsageSample sample;
+    sample.gpu = gpu_at(percent);
+    sample.gpu->energy_j = energy_j;
+    sample.gpu->memory_used_bytes = percent * 1e7;
+    sample.cause = cause;
+    sums.add(sample);
+  };
+  look(100, IdleCause::kHost, 5000);
+  CHECK(sums.usage().gpu_energy_j == -1);  // of one look nothing is known
+  look(20, IdleCause::kInput, 5200);
+  look(60, IdleCause::kCheckpoint, 5450);
+  look(-1, IdleCause::kHost, 5600);  // an unknown load is no idle time
+  const Usage usage = sums.usage();
+  CHECK(usage.gpu_idle[size_t(IdleCause::kInput)] == Approx(80 / 3.0));
+  CHECK(usage.gpu_idle[size_t(IdleCause::kCheckpoint)] == Approx(40 / 3.0));
+  CHECK(usage.gpu_idle[size_t(IdleCause::kHost)] == 0);
+  CHECK(usage.gpu_energy_j == 600);
+  CHECK(usage.gpu_most_memory_bytes == 1e9);
+}
+
 TEST_CASE("a figure that the driver does not give is not known") {
   UsageSums sums;
   UsageSample sample;
@@ -88,7 +112,6 @@ TEST_CASE("a figure that the driver does not give is not known") {
   CHECK(sums.usage().gpu_percent == -1);
   CHECK(sums.usage().gpu_power_w == -1);
   CHECK(sums.usage().gpu_busy_fraction == -1);
-  CHECK(utilization_summary(sums.usage(), 0, 0).empty());
   sample.gpu->power_w = 300;
   sums.add(sample);
   CHECK(sums.usage().gpu_power_w == 300);
@@ -113,24 +136,4 @@ TEST_CASE("the monitor gives each sample once to take(), and all to whole()") {
   CHECK(whole.samples >= taken);
   CHECK(whole.samples <= looks);
   CHECK(whole.host_cpu_percent == Approx((whole.samples + 1) / 2.0));
-}
-
-TEST_CASE("what a run is told of its GPU") {
-  Usage usage;
-  CHECK(utilization_summary(usage, 0, 0).empty());
-  usage.gpu_percent = 95;
-  usage.gpu_busy_fraction = 0.99;
-  usage.gpu_full_fraction = 0.9;
-  CHECK(utilization_summary(usage, 0.5, 0).ends_with("holds"));
-  usage.gpu_percent = 50;
-  const auto says = [&](double data, double all_reduce,
-                        const std::string& words) {
-    return utilization_summary(usage, data, all_reduce).find(words) !=
-           std::string::npos;
-  };
-  CHECK(says(0, 0, "does not hold"));
-  CHECK(says(0.3, 0.1, "30 % of the time of steps went into waiting for data"));
-  CHECK(says(0.1, 0.3,
-             "30 % of the time of steps went into waiting for gradients"));
-  CHECK(says(0.01, 0.01, "too small for this GPU"));
 }

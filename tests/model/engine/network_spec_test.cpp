@@ -63,3 +63,17 @@ TEST_CASE(
   CHECK(engine_refuses(network_spec("resnet50"), 31) ==
         "images of at least 32 pixels, not 31");
 }
+
+// What torchvision lists as GFLOPS of its weights (which counts multiply-adds),
+// less the head with its 1,000 classes.
+TEST_CASE("multiply-adds are those of the published networks") {
+  const auto millions = [](Architecture arch, double features) {
+    return (forward_multiply_adds(network_spec(arch), 224) + 1000 * features) /
+           1e6;
+  };
+  CHECK(millions(Architecture::kDenseNet121, 1024) == Approx(2834).margin(1));
+  CHECK(millions(Architecture::kDenseNet169, 1664) == Approx(3360).margin(1));
+  CHECK(millions(Architecture::kDenseNet201, 1920) == Approx(4291).margin(1));
+  CHECK(millions(Architecture::kResNet50, 2048) == Approx(4089).margin(1));
+  CHECK(millions(Architecture::kResNet101, 2048) == Approx(7801).margin(1));
+}

@@ -21,6 +21,7 @@ struct GpuState {
   double memory_used_bytes = -1, memory_bytes = -1;
   double utilization_percent = -1, power_w = -1, sm_clock_mhz = -1,
          temperature_c = -1;
+  double energy_j = -1;          // since the driver was loaded
   int64_t uncorrected_ecc = -1;  // errors since the driver was loaded
   uint64_t throttle_reasons = 0;
   int persistence = -1;   // 1 on

@@ -2,6 +2,7 @@
 // much memory, which clock, which errors.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,17 @@
 
 namespace chexnet {
 
+// What a rank was in while its GPU was idle. kHost: none of the others, so its
+// host had not launched work.
+enum class IdleCause {
+  kInput,
+  kHost,
+  kCommunication,
+  kCheckpoint,
+  kEvaluation
+};
+inline constexpr int kIdleCauses = 5;
+
 // Means over the samples since the last look, of each figure over those that
 // have it; -1 = none has.
 struct Usage {
@@ -24,11 +36,15 @@ struct Usage {
   double host_cpu_percent = -1;  // of all cores of the host, everybody's work
   double gpu_percent = -1, gpu_memory_bytes = -1, gpu_power_w = -1,
          gpu_clock_mhz = -1, gpu_temperature_c = -1;
-  double gpu_busy_fraction = -1;   // of samples with a utilization over 10 %
-  double gpu_full_fraction = -1;   // of samples over 90 %
-  double throttled_fraction = -1;  // of samples with a GPU
-  std::string throttle_reasons;    // of the last throttled sample
-  std::vector<std::string> xids;   // new ones
+  double gpu_most_memory_bytes = -1;  // of any sample
+  double gpu_energy_j = -1;           // taken between first and last sample
+  double gpu_busy_fraction = -1;      // of samples with a utilization over 10 %
+  double gpu_full_fraction = -1;      // of samples over 90 %
+  double throttled_fraction = -1;     // of samples with a GPU
+  std::string throttle_reasons;       // of the last throttled sample
+  // Percent: 100 less gpu_percent, by what the rank was in at each sample.
+  std::array<double, kIdleCauses> gpu_idle{};
+  std::vector<std::string> xids;  // new ones
 };
 
 // One look at the host and at a rank's GPU.
@@ -36,6 +52,7 @@ struct UsageSample {
   double host_cpu_percent = 0;
   std::optional<GpuState> gpu;    // its load; nothing: no GPU, or no driver
   std::vector<std::string> xids;  // new ones
+  IdleCause cause = IdleCause::kHost;
 };
 
 // Sums of looks, and the means they give.
@@ -53,10 +70,13 @@ class UsageSums {
     double sum_ = 0;
     int count_ = 0;
   };
-  void add_gpu(const GpuState& gpu);
+  void add_gpu(const GpuState& gpu, IdleCause cause);
   int samples_ = 0;
   Mean host_, gpu_, memory_, power_, clock_, temperature_;
   Mean busy_, full_, throttled_;  // of 0 and 1
+  double most_memory_ = -1, first_energy_ = -1, last_energy_ = -1;
+  std::array<double, kIdleCauses> idle_{};  // sums of percents
+  int loads_ = 0;                           // samples with a utilization
   uint64_t reasons_ = 0;
   std::vector<std::string> xids_;
 };
@@ -76,8 +96,9 @@ class UsageMonitor {
  public:
   using Sampler = std::function<UsageSample()>;  // called by the thread alone
   // Of a GPU, or of the one that holds the MIG device with this id; empty: the
-  // host alone.
-  explicit UsageMonitor(const std::string& gpu_uuid);
+  // host alone. The thread asks cause() at each sample.
+  UsageMonitor(const std::string& gpu_uuid,
+               const std::function<IdleCause()>& cause);
   // Looks by `sampler`, with pauses of `every`.
   UsageMonitor(Sampler sampler, std::chrono::milliseconds every);
   Usage take();         // since the last take()
@@ -90,12 +111,5 @@ class UsageMonitor {
   UsageSums recent_, whole_;
   std::jthread thread_;
 };
-
-// Dell's tips for GPU runs: utilization stays over 90 %, with occasional dips
-// down to 10-25 %, and the GPU is busy at least 80 % of the job's time. What
-// was measured, whether that holds, and if not, where the time went (fractions
-// of the run's time spent waiting). Empty without a GPU.
-std::string utilization_summary(const Usage& whole, double data_wait_fraction,
-                                double allreduce_wait_fraction);
 
 }  // namespace chexnet

@@ -50,6 +50,10 @@ int last_map_side(const NetworkSpec& spec, int side);
 // Side of the smallest square that leaves a pixel for the last layer.
 int smallest_input(const NetworkSpec& spec);
 
+// Multiply-adds of a forward pass of one RGB image of `side` x `side` pixels
+// through the network as published, without the head.
+double forward_multiply_adds(const NetworkSpec& spec, int side);
+
 // Where the last map is: the center of its pixel i, along either side, in
 // pixels of the input (whose first pixel is centered at 0.5). Windows that
 // halve a side by stride lie around an even pixel, pools of 2 x 2 between two

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ class RunWatch {
     const std::vector<PlacementRow>& placements;  // of all ranks
     std::string gpu_uuid;  // of this rank; empty where there is none
     int threads = 0;       // that compute; 0 where a GPU does
+    int64_t batch = 0;     // images of a step, all ranks
+    // FLOP that the network takes to train on an image; the peak FLOP/s of this
+    // rank's GPU. 0: not known.
+    double flops_per_image = 0, peak_flops = 0;
   };
   // `metrics` is null but on rank 0.
   RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
@@ -32,8 +37,8 @@ class RunWatch {
   // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();
 
-  // Collective: the table of ranks with its mean, and the rule for GPU
-  // utilization; on rank 0, else empty.
+  // Collective: the table of ranks with its mean, and what the GPUs did since
+  // the watch began; on rank 0, else empty.
   std::string summary(int64_t step);
 
  private:
@@ -45,6 +50,9 @@ class RunWatch {
   Mark mark() const;
   void count_until(const Mark& now);  // as of steps, since last_
   void exchange(int64_t step);
+  // Of all ranks' usage_.whole(), [rank]; MetricFields of a `gpus` event, empty
+  // without a GPU. Rank 0.
+  MetricFields gpu_fields(const std::vector<nlohmann::json>& all) const;
   double cpu_fraction() const;  // of this window
   void warn_of(const StragglerWatch::Alarm& alarm, int64_t step);
   Communicator& comm_;
@@ -57,8 +65,11 @@ class RunWatch {
   Mark last_, window_start_;
   Profiler::Seconds of_steps_{};        // without what lies between two steps
   std::vector<double> own_s_, data_s_;  // of this window's steps
-  double written_s_ = 0;
+  double written_s_ = 0, gpus_written_s_ = 0;
+  const double begin_s_;
   int64_t steps_ = 0;
+  const int64_t batch_;
+  const double flops_per_image_, peak_flops_;
 };
 
 }  // namespace chexnet

@@ -1,0 +1,188 @@
+#include "chexnet/report/gpu_totals.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "chexnet/core/text_format.hpp"
+
+namespace chexnet {
+namespace {
+
+using nlohmann::json;
+using ByRank = std::map<int, double>;
+
+constexpr double kBusyRule = 0.8, kMeanRule = 90;
+
+// By cause: its key in JSON, what the GPU waited for, and what helps.
+struct CauseText {
+  const char *key, *what, *help;
+};
+constexpr std::array<CauseText, kIdleCauses> kCauses = {{
+    {"input", "for data", "`status RUN` says what reading lacks"},
+    {"host", "for the host to launch work",
+     "a larger train.batch; train.record_step=auto"},
+    {"communication", "for other ranks",
+     "`doctor`, and the stragglers of `status RUN`"},
+    {"checkpoint", "for checkpoints",
+     "a larger checkpoint.every_steps, or a faster disk"},
+    {"evaluation", "in evaluations", "a smaller validation split"},
+}};
+
+ByRank ranks_of(const json& of_ranks) {
+  ByRank figures;
+  for (const auto& [name, value] : of_ranks.items()) {
+    int rank = 0;
+    const auto parsed =
+        std::from_chars(name.data(), name.data() + name.size(), rank);
+    if (parsed.ec == std::errc() && value.is_number())
+      figures[rank] = value.get<double>();
+  }
+  return figures;
+}
+
+double sum_of(const ByRank& figures) {
+  double sum = 0;
+  for (const auto& [rank, value] : figures) sum += value;
+  return sum;
+}
+
+double most_of(const ByRank& figures) {
+  double most = 0;
+  for (const auto& [rank, value] : figures) most = std::max(most, value);
+  return most;
+}
+
+double mean_of(const ByRank& figures) {
+  return figures.empty()
+             ? 0
+             : sum_of(figures) / static_cast<double>(figures.size());
+}
+
+double number_in(const json& event, const char* key) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+std::string percent(double value) { return fixed(value, 0) + " %"; }
+
+}  // namespace
+
+std::optional<double> GpuTotals::joules_per_image() const {
+  if (energy_j <= 0 || images <= 0) return std::nullopt;
+  return energy_j / images;
+}
+
+bool GpuTotals::keeps_rule() const {
+  return busy_fraction >= kBusyRule && utilization >= kMeanRule;
+}
+
+std::optional<GpuTotals> gpu_totals(const json& event) {
+  GpuTotals totals;
+  for (const auto& [name, value] : event.items())
+    if (value.is_object()) totals.by_rank[name] = ranks_of(value);
+  auto& by_rank = totals.by_rank;
+  const ByRank& utilization = by_rank["utilization"];
+  if (utilization.empty()) return std::nullopt;
+  const auto least = std::ranges::min_element(
+      utilization, {}, [](const auto& of_rank) { return of_rank.second; });
+  totals.gpus = static_cast<int>(utilization.size());
+  totals.seconds = number_in(event, "seconds");
+  totals.images = number_in(event, "images");
+  totals.utilization = mean_of(utilization);
+  totals.least_rank = least->first;
+  totals.least_utilization = least->second;
+  totals.busy_fraction = mean_of(by_rank["busy_fraction"]);
+  totals.full_fraction = mean_of(by_rank["full_fraction"]);
+  totals.memory_bytes = most_of(by_rank["memory_bytes"]);
+  totals.power_w = sum_of(by_rank["power_w"]);
+  totals.energy_j = sum_of(by_rank["energy_j"]);
+  totals.clock_mhz = mean_of(by_rank["clock_mhz"]);
+  totals.throttled_fraction = most_of(by_rank["throttled_fraction"]);
+  const auto reasons = event.find("throttle_reasons");
+  if (reasons != event.end() && reasons->is_string())
+    totals.throttle_reasons = reasons->get<std::string>();
+  if (const double share = number_in(event, "flops_utilization"); share > 0)
+    totals.flops_utilization = share;
+  for (size_t i = 0; i < kCauses.size(); ++i)
+    totals.idle[i] = mean_of(by_rank[std::string("idle_") + kCauses[i].key]);
+  return totals;
+}
+
+std::string gpu_figures_text(const GpuTotals& totals) {
+  std::string text = percent(totals.utilization) + " busy in the mean";
+  if (totals.gpus > 1)
+    text += " (rank " + std::to_string(totals.least_rank) + " least, " +
+            percent(totals.least_utilization) + ")";
+  text += ", over 90 % in " + percent(100 * totals.full_fraction) +
+          " of the samples";
+  if (totals.memory_bytes > 0)
+    text += ", at most " + readable_bytes(totals.memory_bytes) + " each";
+  if (totals.power_w > 0) text += ", " + fixed(totals.power_w, 0) + " W";
+  if (totals.clock_mhz > 0) text += ", " + fixed(totals.clock_mhz, 0) + " MHz";
+  if (const auto joules = totals.joules_per_image())
+    text += ", " + fixed(*joules, 2) + " J an image";
+  if (totals.flops_utilization)
+    text +=
+        ", " + percent(100 * *totals.flops_utilization) + " of the peak FLOP/s";
+  if (totals.throttled_fraction > 0)
+    text += ", throttled in " + percent(100 * totals.throttled_fraction) +
+            " of the samples (" + totals.throttle_reasons + ")";
+  return text;
+}
+
+std::string gpu_rule_text(const GpuTotals& totals) {
+  const std::string rule =
+      "the rule (over 90 %, busy at least 80 % of the time) ";
+  if (totals.keeps_rule()) return rule + "holds";
+  std::vector<size_t> order(kCauses.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](size_t cause) { return totals.idle[cause]; });
+  std::vector<std::string> parts;
+  for (const size_t cause : order)
+    if (totals.idle[cause] >= 1)
+      parts.push_back(fixed(totals.idle[cause], 0) + " " + kCauses[cause].what);
+  std::string text = rule + "does not hold";
+  if (parts.empty()) return text;
+  return text + ": of the " + percent(100 - totals.utilization) + " idle, " +
+         listed(parts, parts.size()) + ". Hint: " + kCauses[order[0]].help;
+}
+
+Json gpu_totals_json(const std::optional<GpuTotals>& totals) {
+  if (!totals) return nullptr;
+  const auto known = [](double value) -> Json {
+    if (value <= 0) return nullptr;
+    return value;
+  };
+  Json idle = Json::object(), by_rank = Json::object();
+  for (size_t i = 0; i < kCauses.size(); ++i)
+    idle[kCauses[i].key] = totals->idle[i];
+  for (const auto& [figure, values] : totals->by_rank)
+    for (const auto& [rank, value] : values)
+      by_rank[figure][std::to_string(rank)] = value;
+  return {{"gpus", totals->gpus},
+          {"seconds", totals->seconds},
+          {"images", totals->images},
+          {"utilization", totals->utilization},
+          {"least_utilization", totals->least_utilization},
+          {"least_rank", totals->least_rank},
+          {"busy_fraction", totals->busy_fraction},
+          {"full_fraction", totals->full_fraction},
+          {"memory_bytes", known(totals->memory_bytes)},
+          {"power_w", known(totals->power_w)},
+          {"energy_j", known(totals->energy_j)},
+          {"joules_per_image", known(totals->joules_per_image().value_or(0))},
+          {"clock_mhz", known(totals->clock_mhz)},
+          {"throttled_fraction", totals->throttled_fraction},
+          {"throttle_reasons", totals->throttle_reasons},
+          {"flops_utilization", known(totals->flops_utilization.value_or(0))},
+          {"idle", std::move(idle)},
+          {"keeps_rule", totals->keeps_rule()},
+          {"figures", gpu_figures_text(*totals)},
+          {"rule", gpu_rule_text(*totals)},
+          {"by_rank", std::move(by_rank)}};
+}
+
+}  // namespace chexnet

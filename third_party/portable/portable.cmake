@@ -2,7 +2,7 @@
 # where scripts/setup --portable was. Its headers are the packages' own, so the same files are compiled either way.
 set(note ${CMAKE_CURRENT_LIST_DIR}/../.portable)
 set(found "")
-if(EXISTS ${note} AND NOT CHEXNET_SANITIZE AND NOT CHEXNET_FUZZ)
+if(EXISTS ${note} AND NOT CHEXNET_SANITIZE AND NOT CHEXNET_FUZZ AND NOT CMAKE_CROSSCOMPILING)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${note})
   file(STRINGS ${note} found LIMIT_COUNT 1)
 endif()

@@ -48,6 +48,35 @@ std::string chosen_text(const RunGroups& compared,
   return chosen + " " + spread_text(best.test) + "\n";
 }
 
+// The best setting against the next, by validation, over seeds that both have.
+std::string paired_text(const std::vector<RunGroup>& groups) {
+  std::vector<double> differences;
+  for (const auto* best : groups[0].runs)
+    for (const auto* next : groups[1].runs)
+      if (best->config.at("run.seed") == next->config.at("run.seed") &&
+          best->val_auroc.value && next->val_auroc.value)
+        differences.push_back(*best->val_auroc.value - *next->val_auroc.value);
+  const size_t seeds = differences.size();
+  constexpr size_t kShort = 60;  // runs may differ in many settings
+  std::string pair =
+      settings_text(groups[0]) + " against " + settings_text(groups[1]);
+  if (pair.size() > kShort) pair = "the first setting against the second";
+  if (seeds < kLeastSeeds)
+    return pair + ": " + counted(static_cast<int64_t>(seeds), "seed") +
+           " of both tell no difference (submit --seeds " +
+           std::to_string(kLeastSeeds) + ")\n";
+  const Interval range = interval_over_seeds(differences, 0);
+  return pair + ", on validation, over " + std::to_string(seeds) +
+         " seeds: " + (range.low > 0 ? "better" : "no difference shown") +
+         ", by " + fixed(moments_of(differences).mean, 3) + " (" +
+         fixed(range.low, 3) + " to " + fixed(range.high, 3) + ", 95 %)" +
+         (groups.size() > 2
+              ? "; picked from " + std::to_string(groups.size()) +
+                    " settings, so the true difference is likely smaller"
+              : "") +
+         "\n";
+}
+
 // By key. A BatchNorm that is not synchronized sees the images of its rank
 // alone, so the number of ranks is then a setting, whoever chose it.
 std::map<std::string, std::string> setting_of(const RunSummary& run) {
@@ -231,6 +260,8 @@ std::string comparison_text(const std::vector<RunSummary>& runs) {
     if (!groups.empty())
       text += "\n" + ranking_table(groups, compared.same_validation) +
               chosen_text(compared, runs);
+    if (groups.size() > 1 && compared.same_validation)
+      text += paired_text(groups);
     for (const auto& sentence : compared.remarks) text += sentence + "\n";
     for (const auto& run : runs)
       if (run.state == "finished" && !run.has_results)

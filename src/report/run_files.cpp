@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<RunFileKind, 24> kKinds = {{
+constexpr std::array<RunFileKind, 25> kKinds = {{
     {"report.html", "the page to read: figures, thresholds, curves, examples"},
     {"report-shared.html", "the same for passing on (report --no-images)"},
     {"model_card.md", "the same in short, to go with the weights"},
@@ -38,6 +38,7 @@ constexpr std::array<RunFileKind, 24> kKinds = {{
     {"postmortem*.json", "which rank failed, where, and how to go on"},
     {"submitted", "the batch job that is to begin the run"},
     {"requeues", "how often a batch job was started again"},
+    {"resubmit", "what starts the job again, where PBS refused it"},
     {"STOP", "makes the run stop with a checkpoint"},
     {".lock", "held while the run is trained"},
     {".*.partial", "left by a process that was killed while it wrote"},

@@ -262,6 +262,7 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("results.json",
                       "is there, so the run ended once: a later start went on, "
                       "or metrics.jsonl lost its end");
+  if (!run.resubmit.empty()) rows.emplace_back("goes on with", run.resubmit);
   if (!run.last_words.empty()) rows.emplace_back("post-mortem", run.last_words);
   return aligned(rows);
 }
@@ -308,6 +309,7 @@ std::string summary_json(const RunSummary& run) {
                      {"final", finals},
                      {"seconds_to_go", optional(run.seconds_to_go)},
                      {"job_seconds_left", optional(run.job_seconds_left)},
+                     {"resubmit", run.resubmit},
                      {"checkpoint", run.checkpoint},
                      {"checkpoint_age_s", age(run.checkpoint_s)},
                      {"written_age_s", age(run.written_s)},

@@ -82,6 +82,15 @@ void read_events(RunSummary& run, const fs::path& path) {
   run.written_s = static_cast<double>(info.st_mtim.tv_sec);
 }
 
+// Its first line; empty where there is no such file.
+std::string line_of(const fs::path& path) {
+  constexpr size_t kMost = 4096;
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return "";
+  const std::string text = read_text_start(path, kMost);
+  return text.substr(0, text.find('\n'));
+}
+
 std::string name_of_run(const fs::path& folder) {
   const fs::path whole = fs::absolute(folder).lexically_normal();
   const std::string name = whole.filename().string();
@@ -109,6 +118,8 @@ RunSummary summarize_run(const fs::path& folder) {
     run.state = "finished";  // and its metrics.jsonl was taken away
   find_checkpoint(run);
   look_at_processes(run, folder);
+  if (run.state == "stopped" || run.state == "aborted")
+    run.resubmit = printable(line_of(folder / "resubmit"));
   estimate_time_left(run);
   return run;
 }

@@ -130,6 +130,19 @@ check "and one core per rank is said" grep -qF 'each rank gets one core' "$scrat
 check "where it is not asked for" [ ! -s "$scratch/err.txt" ]
 refused 2 "is no time" submit "$small" --time soon --dry-run
 refused 2 "launch.time_limit: 'abc' is no time" submit "$small" --set launch.time_limit=abc --dry-run
+# Where a host that computes may not submit, the line to type is in the log and in status, and goes with the next start.
+mkdir "$scratch/no-qsub"; printf '#!/bin/sh\nexit 1\n' >"$scratch/no-qsub/qsub"; chmod +x "$scratch/no-qsub/qsub"
+by_hand() {  # by_hand STEPS LIMIT
+  "$program" submit "$small" --scheduler pbs --nodes 1 --ranks-per-node 1 --time 0:10:00 --out "$scratch/by hand" --set train.max_steps="$1" --set launch.time_limit="$2" --set launch.stop_margin_s=25 --dry-run >"$scratch/job.sh" 2>/dev/null
+  PATH=$scratch/no-qsub:$PATH bash "$scratch/job.sh" >"$scratch/job.log" 2>&1
+}
+rc=0; by_hand 100000 0:00:30 || rc=$?
+check "exit $rc: a job that qsub refuses to start again" test $rc = 75
+line=$(grep '^qsub ' "$scratch/job.log")
+check "its log has the line" test -n "$line"
+check "status has it" bash -c '"$0" status "$1" | grep "goes on with" | grep -qF -- "$2"' "$program" "$scratch/by hand" "$line"
+check "the next start ends" by_hand 1 1:00:00
+check "and the line is gone" bash -c '! "$0" status "$1" | grep "goes on with"' "$program" "$scratch/by hand"
 refused 2 "launch.time_limit: 'abc' is no time" submit "$small" --sweep launch.time_limit=1:00:00,abc --dry-run
 refused 2 "is a quote closed" submit "$small" --setup "module load 'x" --dry-run
 check "a setup of several lines" bash -c "'$forked' submit '$small' --setup 'if true; then' --setup 'module load x; fi' --dry-run 2>/dev/null | grep -qx 'module load x; fi'"

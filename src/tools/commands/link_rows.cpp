@@ -11,12 +11,12 @@
 #include <sstream>
 
 #include "allreduce_bench.hpp"
+#include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/core/thread_pool.hpp"
 #include "chexnet/model/engine/layer_times.hpp"
-#include "chexnet/tools/doctor/nccl_log.hpp"
 
 namespace chexnet {
 

@@ -1,5 +1,5 @@
 // NCCL's log: every line is a link, unknown, or neither.
-#include "chexnet/tools/doctor/nccl_log.hpp"
+#include "chexnet/comm/nccl_log.hpp"
 
 #include "fuzz/target.hpp"
 
@@ -33,6 +33,15 @@ std::vector<std::string> seeds() {
               "Channel 03 : 0 -> 1 via NET/OFI/0\n" + head +
               "Channel 04 : 0 -> 1 via P2P/IPC\n" + head +
               "Channel 05 : 0 -> 1 via NET/Socket/0",
+          head + "+ PCI[24.0] - GPU/0-1a000 (0)\n" + head +
+              "+ NVL[48.0] - GPU/0-2a000\n" + head +
+              "+ NVL[240.0] - NVS/0-0\n" + head +
+              "+ PCI[24.0] - GPU/0-2a000 (1)\n" + head +
+              "Channel 00 : 0[0] -> 1[1] via SHM/direct/direct",
+          head + "Ring 00 : 1 -> 0 -> 1\n" + head +
+              "Trees [0] 1/-1/-1->0->-1 [1] 1->0->-1/-1/-1\n" + head +
+              "2 coll channels, 2 p2p channels, 2 p2p channels per peer\n" +
+              head + "Channel 00 : 0[0] -> 1[1] via P2P/IPC",
           head + "Channel 00 : 0 -> 1 via " + std::string(2048, 'a')};
 }
 

@@ -23,6 +23,9 @@ struct NcclLink {
 // form not known.
 std::optional<NcclLink> parse_nccl_line(const std::string& line, bool& unknown);
 
+// Whether read_nccl_log() learns anything from a line, by cheap looks alone.
+bool is_about_links(const std::string& line);
+
 // What a log says of a pair of ranks, the worst of its channels.
 struct NcclPair {
   int from = 0, to = 0;
@@ -30,13 +33,23 @@ struct NcclPair {
   LinkKind kind = LinkKind::kP2p;
   bool gpu_direct = false;
   std::string via;
-  std::string concern;  // empty: as good as it gets for such a pair
+  int channels = 0;
+  bool ring = false, tree = false;  // which of the two use the pair
+  // "what is slow: what to look at"; empty: as good as it gets for such a pair.
+  std::string concern;
+  // Faster hardware is there: NVLink between the two GPUs, InfiniBand in both
+  // hosts, or the memory of the host that both are in.
+  bool avoidable = false;
 };
 struct NcclReport {
   std::vector<NcclPair> pairs;  // by from, to
+  int channels = 0;             // of a collective; 0: not said
   size_t links = 0, unknown = 0;
+  std::string not_recorded;  // why there was no log to read
 };
-// The lines of all ranks' logs together.
-NcclReport read_nccl_log(const std::vector<std::string>& lines);
+// The lines of all ranks' logs, rank after rank. `infiniband`: [rank] whether
+// the rank's host has InfiniBand that is up; empty: not known.
+NcclReport read_nccl_log(const std::vector<std::string>& lines,
+                         const std::vector<bool>& infiniband = {});
 
 }  // namespace chexnet

@@ -24,6 +24,9 @@ nlohmann::json json_of(const MetricValue& value) {
       [](const auto& v) -> nlohmann::json {
         if constexpr (std::is_same_v<std::decay_t<decltype(v)>, double>)
           return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr);
+        else if constexpr (std::is_same_v<std::decay_t<decltype(v)>,
+                                          MetricJson>)
+          return nlohmann::json::parse(v.text);
         else
           return v;
       },

@@ -38,6 +38,38 @@ std::string how_to_repeat(const Json& results) {
          xml_escaped(command) + "</pre>\n";
 }
 
+// "0 -> 1, 1 -> 2, 2 -> 3, 3 -> 0 and 12 more": ranks.
+std::string pairs_text(const Json& pairs) {
+  constexpr size_t kShown = 4;
+  std::string shown;
+  size_t count = 0;
+  for (const auto& pair : pairs) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number() ||
+        !pair[1].is_number() || ++count > kShown)
+      continue;
+    shown +=
+        (shown.empty() ? "" : ", ") + pair[0].dump() + " -> " + pair[1].dump();
+  }
+  if (count > kShown)
+    shown += " and " + std::to_string(count - kShown) + " more";
+  return shown;
+}
+
+std::string transports_of(const Json& results) {
+  const Json& transports = member(results, "transports");
+  if (const std::string why = text(transports, "not_recorded"); !why.empty())
+    return html_paragraph("NCCL's transports were not recorded, as " + why +
+                          ".");
+  HtmlTable table("How NCCL connected the ranks' GPUs",
+                  {"by", "from rank -> to rank", "used by", "#channels",
+                   "slower than it could be"});
+  for (const auto& entry : member(transports, "connections"))
+    table.add({text(entry, "via"), pairs_text(member(entry, "pairs")),
+               text(entry, "used_by"), count_text(entry, "channels"),
+               text(entry, "concern")});
+  return table.empty() ? "" : table.html();
+}
+
 }  // namespace
 
 namespace {
@@ -172,7 +204,7 @@ std::string settings_section(const Json& results) {
   return html_paragraph("Scored were the " + text(model, "scored") +
                         " weights, of step " +
                         count_text(model, "scored_step") + ".") +
-         how_to_repeat(results) + table.html();
+         how_to_repeat(results) + table.html() + transports_of(results);
 }
 
 }  // namespace chexnet

@@ -4,17 +4,26 @@
 #include "chexnet/train/gradient_communicator.hpp"
 
 #include <cassert>
+#include <optional>
 #include <utility>
+
+#include "chexnet/comm/nccl_recording.hpp"
 
 namespace chexnet {
 
 std::unique_ptr<Communicator> gradient_communicator(
     std::unique_ptr<Communicator> host, const Device& device,
-    const LaunchConfig& config) {
+    const LaunchConfig& config, NcclReport* transports) {
   assert(host != nullptr);
   if (device.cuda == nullptr) return host;
-  return device.cuda->make_nccl(std::move(host), device.where.index(),
-                                config.timeout_s);
+  std::optional<NcclRecording> recording;
+  if (transports != nullptr && host->size() > 1) recording.emplace();
+  auto comm = device.cuda->make_nccl(std::move(host), device.where.index(),
+                                     config.timeout_s);
+  if (recording)
+    *transports = recording->read(
+        *comm, config.network.kind != NetworkChoice::Kind::kTcp);
+  return comm;
 }
 
 }  // namespace chexnet

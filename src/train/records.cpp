@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "chexnet/comm/transports.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/shell_words.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -58,6 +59,7 @@ RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
   facts.weighted_loss = config.train.class_weights != LossWeighting::kNone ||
                         config.train.sampling != SamplingKind::kUniform;
   facts.settings = settings;
+  facts.transports = transports_json(run.device.transports);
   return facts;
 }
 
@@ -73,6 +75,18 @@ MetricFields start_fields(const TrainingContext& run) {
           {"host", host_name()},
           {"pid", static_cast<int64_t>(getpid())},
           {"job", batch_job(process_environment()).id}};
+}
+
+void record_transports(const TrainingContext& run, int64_t step,
+                       MetricsLog& metrics) {
+  const NcclReport& transports = run.device.transports;
+  const Json json = transports_json(transports);
+  MetricFields fields;
+  for (const auto& [name, value] : json.items())
+    fields.emplace_back(name, MetricJson{json_text(value)});
+  if (!fields.empty()) metrics.write("transports", step, fields);
+  for (const auto& text : transport_warnings(transports, run.device.placements))
+    log_warning(text);
 }
 
 }  // namespace
@@ -102,6 +116,7 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
                               markdown_table(settings));
   metrics->write(run.folder.checkpoint() ? "restart" : "start", state.step,
                  start_fields(run));
+  record_transports(run, state.step, *metrics);
   return metrics;
 }
 

@@ -5,6 +5,7 @@
 
 #include <torch/headeronly/version.h>
 
+#include "chexnet/comm/transports.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/train/run/recipe.hpp"
@@ -65,6 +66,12 @@ std::string weights_text(const TrainState& state, const RunFolder& folder) {
          folder.checkpoint()->filename().string();
 }
 
+std::string communication_text(const RunContext& run) {
+  const std::string transports = transports_text(run.device.transports);
+  return run.comm.description() +
+         (transports.empty() ? "" : "; transports: " + transports);
+}
+
 }  // namespace
 
 Rows settings_table(const TrainingContext& run, const TrainState& state,
@@ -117,7 +124,7 @@ Rows settings_table(const TrainingContext& run, const TrainState& state,
       {"computed by", engine + (run.network.options().recompute
                                     ? ", BatchNorm twice (model.memory)"
                                     : "")},
-      {"communication", run.comm.description()},
+      {"communication", communication_text(run)},
       {"libraries", std::string("LibTorch ") + TORCH_VERSION},
       {"seed", std::to_string(config.run.seed)},
       {"notice", "research use, not a medical device"}};

@@ -159,8 +159,8 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   if (config.train.batch)
     check_batch(config.train, *config.train.batch, host->size());
   Device device = choose_device(config.launch, *host);
-  const auto comm =
-      gradient_communicator(std::move(host), device, config.launch);
+  const auto comm = gradient_communicator(std::move(host), device,
+                                          config.launch, &device.transports);
   Profiler profiler;
   if (!request.timeline.empty())
     profiler.start_timeline(timeline_events(comm->size()));

@@ -29,6 +29,7 @@ as_one() {  # as_one PRECISION BOUND
 }
 as_one fp32 1e-4
 check "gradients go through NCCL" grep -q "NCCL .* for gradients" "$scratch/log-two-fp32"
+check "the run knows its transports" grep -q '"event":"transports".*"via":"' "$scratch/two-fp32/metrics.jsonl"
 check "bf16 by our kernels" train two-bf16 --set train.precision=bf16 --set train.max_steps=3
 check "no kernel of ours was found wrong" bash -c "! grep -h \"LibTorch's\" '$scratch'/log-*"
 

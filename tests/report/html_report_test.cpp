@@ -65,6 +65,15 @@ RunFacts facts_of(const std::string& name) {
   facts.input_px = 224;
   facts.scored = "best";
   facts.settings = {{"key", "\"v\""}};
+  facts.transports = {
+      {"channels", 8},
+      {"connections",
+       {{{"via", "NET/IB/GDRDMA"},
+         {"gpu_direct", true},
+         {"used_by", "ring"},
+         {"channels", 4},
+         {"concern", ""},
+         {"pairs", {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 0}}}}}}};
   return facts;
 }
 
@@ -160,6 +169,21 @@ TEST_CASE("a command repeats the run only where no resume changed it") {
   CHECK_FALSE(has(html, facts.command));
   CHECK(has(html, "No command repeats this run to the last bit"));
   CHECK(has(html, "<td>train.epochs</td>"));
+}
+
+TEST_CASE("the transports of a run, or why they are not known, are shown") {
+  const FinishedRun run;
+  CHECK(has(report_html(run.folder.path(), {}),
+            "NET/IB/GDRDMA</th><td>0 -&gt; 1, 1 -&gt; 2, 2 -&gt; 3, 3 -&gt; "
+            "4 and 2 more</td><td>ring</td>"));
+  RunFacts facts = facts_of("asked");
+  facts.transports = {{"not_recorded", "NCCL_DEBUG is set"}};
+  write_results(run.folder.path(), facts, {});
+  CHECK(has(report_html(run.folder.path(), {}),
+            "not recorded, as NCCL_DEBUG is set."));
+  facts.transports = Json::object();  // one rank, or CPUs
+  write_results(run.folder.path(), facts, {});
+  CHECK_FALSE(has(report_html(run.folder.path(), {}), "NCCL"));
 }
 
 TEST_CASE("no text of a run becomes markup of its report") {

@@ -19,9 +19,13 @@
 
 namespace chexnet {
 
+// A value that TensorBoard does not show.
+struct MetricJson {
+  std::string text;  // JSON
+};
 using MetricValue =
-    std::variant<double, int64_t, std::string,
-                 std::map<std::string, double>>;  // NaN becomes null
+    std::variant<double, int64_t, std::string, std::map<std::string, double>,
+                 MetricJson>;  // NaN becomes null
 using MetricFields = std::vector<std::pair<std::string, MetricValue>>;
 
 class MetricsLog {

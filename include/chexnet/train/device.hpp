@@ -11,6 +11,7 @@
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/comm/cuda_library.hpp"
+#include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/comm/placement.hpp"
 #include "chexnet/config/config.hpp"
 
@@ -24,6 +25,8 @@ struct Device {
   int threads = 1;              // compute threads of this rank
   std::string description;      // one line for the settings table
   std::vector<PlacementRow> placements;  // of all ranks
+  // Of all ranks, once gradient_communicator() was asked for it.
+  NcclReport transports;
   // Of a GPU: whether our own kernels compute there, beside LibTorch's.
   bool own_kernels = false;
   std::pmr::memory_resource* batch_memory() const {

@@ -4,15 +4,17 @@
 #include <memory>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/train/device.hpp"
 
 namespace chexnet {
 
 // For `device`: NCCL around `host` on a GPU, else `host` itself. A GPU alone
-// needs no NCCL, but waits that have a deadline.
+// needs no NCCL, but waits that have a deadline. `transports`: gets how NCCL
+// connects all ranks, where it does; null: nobody asks.
 std::unique_ptr<Communicator> gradient_communicator(
     std::unique_ptr<Communicator> host, const Device& device,
-    const LaunchConfig& config);
+    const LaunchConfig& config, NcclReport* transports = nullptr);
 
 }  // namespace chexnet

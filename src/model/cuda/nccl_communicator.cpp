@@ -387,8 +387,7 @@ std::string NcclCommunicator::description() const {
   return "NCCL " + std::to_string(version / 10000) + "." +
          std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100) +
-         " for gradients (its transports: `chexnet-train doctor`); control: " +
-         host_->description();
+         " for gradients; control: " + host_->description();
 }
 
 }  // namespace

@@ -19,7 +19,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -51,8 +50,6 @@
 
 namespace chexnet {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct DoctorOptions {
   LinkOptions links;
@@ -220,16 +217,14 @@ int run(const DoctorOptions& options, Invocation& invocation) {
   if (!options.acceptance.empty())
     wanted =
         read_acceptance(options.acceptance, options.node_type, host_name());
-  // Before MPI and NCCL start: NCCL reads its variables once.
-  const fs::path nccl_log =
-      started_as_rank(process_environment()) ? ask_nccl() : fs::path();
   Start start = look_at_start(options);
   RankWorld world = enter(start, options.links.launch.dry_run, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
   const GpuProblem gpu_problem = set_gpus_aside(start.config, world.comm());
   const Device device = choose_device(start.config, world.comm());
-  const auto comm =
-      gradient_communicator(world.take_comm(), device, start.config);
+  NcclReport transports;
+  const auto comm = gradient_communicator(world.take_comm(), device,
+                                          start.config, &transports);
 
   std::vector<CheckResult> checks = of_build();
   const auto add = [&](const std::vector<CheckResult>& more) {
@@ -245,7 +240,7 @@ int run(const DoctorOptions& options, Invocation& invocation) {
   const auto self_test = of_self_test(*comm, device, start.config.timeout_s);
   add(self_test);
   add(of_links(*comm, device));
-  add(of_nccl(*comm, device, nccl_log.string()));
+  add(of_nccl(transports));
   Json acceptance;
   if (wanted) {
     const auto rows =
@@ -253,8 +248,6 @@ int run(const DoctorOptions& options, Invocation& invocation) {
     for (const auto& row : rows) add({row.check()});
     acceptance = acceptance_json(wanted->type, rows);
   }
-  std::error_code error;
-  if (!nccl_log.empty()) fs::remove(nccl_log, error);
   if (comm->rank() != 0) return 0;
   return report(options, checks, acceptance, hosts.names, now_s() - begin);
 }

@@ -5,22 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "allreduce_bench.hpp"
-#include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/core/thread_pool.hpp"
 #include "chexnet/model/engine/layer_times.hpp"
 
 namespace chexnet {
-
-namespace fs = std::filesystem;
 
 std::vector<double> paces(Communicator& comm, const Device& device) {
   constexpr int kRounds = 5;
@@ -82,20 +75,13 @@ std::vector<CheckResult> of_links(Communicator& comm, const Device& device) {
   return found;
 }
 
-std::vector<CheckResult> of_nccl(Communicator& comm, const Device& device,
-                                 const std::string& log) {
-  if (device.cuda == nullptr || comm.size() == 1)
+std::vector<CheckResult> of_nccl(const NcclReport& report) {
+  if (!report.not_recorded.empty())
+    return {{Level::kWarn, "NCCL transports",
+             "not recorded, as " + report.not_recorded, ""}};
+  if (report.pairs.empty())
     return {{Level::kSkip, "NCCL transports", "no GPUs, or one rank", ""}};
-  std::vector<std::string> lines;
-  std::ifstream file(log);
-  std::string text;
-  for (std::string line; std::getline(file, line);) text += line + "\n";
-  for (const auto& of_rank : gather_text(comm, text)) {
-    std::istringstream stream(of_rank);
-    for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  }
   std::vector<CheckResult> found;
-  const NcclReport report = read_nccl_log(lines);
   size_t good = 0;
   for (const auto& pair : report.pairs) {
     if (pair.concern.empty()) {
@@ -107,27 +93,15 @@ std::vector<CheckResult> of_nccl(Communicator& comm, const Device& device,
         {Level::kWarn,
          "NCCL " + std::to_string(pair.from) + " -> " + std::to_string(pair.to),
          pair.via + ": " + pair.concern.substr(0, colon),
-         colon == std::string::npos ? pair.concern
-                                    : pair.concern.substr(colon + 2)});
+         pair.concern.substr(colon + 2)});
   }
   found.push_back(
-      {report.links > 0 ? Level::kPass : Level::kWarn, "NCCL transports",
+      {Level::kPass, "NCCL transports",
        std::to_string(good) + " of " + std::to_string(report.pairs.size()) +
            " pairs as good as they get, " + std::to_string(report.unknown) +
            " lines of unknown form",
-       report.links > 0 ? "" : "NCCL_DEBUG_FILE was not written"});
+       ""});
   return found;
-}
-
-fs::path ask_nccl() {
-  std::error_code error;
-  const fs::path folder = fs::temp_directory_path(error);
-  if (error) return {};
-  fs::path log = unforeseeable_name(folder / "chexnet-nccl.log");
-  setenv("NCCL_DEBUG", "INFO", 0);
-  setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,NET", 0);
-  setenv("NCCL_DEBUG_FILE", log.c_str(), 1);
-  return log;
 }
 
 }  // namespace chexnet

@@ -1,12 +1,11 @@
 // doctor's rows of what ranks and hosts are to each other. All ranks call these
-// together, except ask_nccl.
+// together.
 #pragma once
 
-#include <filesystem>
-#include <string>
 #include <vector>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/comm/nccl_log.hpp"
 #include "chexnet/launch/machine/health.hpp"
 #include "chexnet/train/device.hpp"
 
@@ -19,11 +18,7 @@ std::vector<double> paces(Communicator& comm, const Device& device);
 double clock_skew(Communicator& comm);
 // Latency and bandwidth over MPI, or NCCL where there are GPUs.
 std::vector<CheckResult> of_links(Communicator& comm, const Device& device);
-// NCCL's transports of all ranks, from its own log.
-std::vector<CheckResult> of_nccl(Communicator& comm, const Device& device,
-                                 const std::string& log);
-// Before NCCL starts: its own log of this rank goes to a file whose name cannot
-// be guessed; empty: there is no folder for it.
-std::filesystem::path ask_nccl();
+// NCCL's transports of all ranks.
+std::vector<CheckResult> of_nccl(const NcclReport& report);
 
 }  // namespace chexnet

@@ -64,6 +64,7 @@ Faults from_environment() {
     if (name == "slow_start_s") faults.slow_start_s = value;
     if (name == "init_never_ends") faults.init_never_ends = number != 0;
     if (name == "connecting_hangs") faults.connecting_hangs = number != 0;
+    if (name == "through_host_memory") faults.through_host_memory = number != 0;
     if (name == "never_completes_at") faults.never_completes_at = number;
     if (name == "remote_error_at") faults.remote_error_at = number;
   }
@@ -92,6 +93,57 @@ void saw(cudaStream_t stream, const char* what, Bytes from, Bytes to) {
 bool connects_late() {
   const char* late = std::getenv("NCCL_RUNTIME_CONNECT");
   return late == nullptr || std::strcmp(late, "0") != 0;
+}
+
+// Where NCCL writes what it has to say; null: it is not to say it. As NCCL
+// does, the environment is read once, and the file stays open.
+FILE* debug_file() {
+  static FILE* const file = [] {
+    const char* level = std::getenv("NCCL_DEBUG");
+    const char* name = std::getenv("NCCL_DEBUG_FILE");
+    FILE* to = nullptr;
+    if (level == nullptr || std::strcmp(level, "INFO") != 0) return to;
+    if (name != nullptr) to = std::fopen(name, "w");
+    if (to == nullptr) return stdout;
+    std::setvbuf(to, nullptr, _IOLBF, BUFSIZ);
+    return to;
+  }();
+  return file;
+}
+
+void info(const std::string& text) {
+  if (FILE* const file = debug_file())
+    std::fprintf(file, "fake-host:%d:%d [0] NCCL INFO %s\n", getpid(), gettid(),
+                 text.c_str());
+}
+
+// In the words of NCCL 2.28: GPUs behind one NVLink switch, one channel, whose
+// tree is a chain.
+void tell_of_links(const World& world, bool through_host_memory) {
+  const int rank = world.rank, last = world.ranks - 1;
+  const auto gpu = [](int r) {
+    return std::to_string(r) + "[" + std::to_string(r) + "]";
+  };
+  const auto next = std::to_string((rank + 1) % world.ranks);
+  const auto here = std::to_string(rank);
+  for (int r = 0; r <= last; ++r) {
+    info("+ PCI[24.0] - GPU/0-" + std::to_string(r + 1) + "a000 (" +
+         std::to_string(r) + ")");
+    info("              + NVL[240.0] - NVS/0-0");
+  }
+  info("Ring 00 : " + std::to_string((rank + last) % world.ranks) + " -> " +
+       here + " -> " + next);
+  info("Trees [0] " + (rank < last ? next : "-1") + "/-1/-1->" + here + "->" +
+       std::to_string(rank - 1));
+  info("Channel 00" + std::string(through_host_memory ? "" : "/0") + " : " +
+       gpu(rank) + " -> " + gpu((rank + 1) % world.ranks) + " via " +
+       (through_host_memory ? "SHM/direct/direct" : "P2P/CUMEM"));
+  if (rank > 0)
+    info("Channel 00/0 : " + gpu(rank) + " -> " + gpu(rank - 1) +
+         " via P2P/CUMEM");
+  info(
+      "1 coll channels, 0 collnet channels, 0 nvls channels, 1 p2p channels, "
+      "1 p2p channels per peer");
 }
 
 // Threads that hang for good hold theirs on their stacks alone, where the leak
@@ -218,6 +270,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks,
       std::chrono::duration<double>(faults.slow_start_s));
   if (!world->meet()) return ncclSystemError;
   world->turn = 0;
+  tell_of_links(*world, faults.through_host_memory);
   *comm = new ncclComm{world, {}};
   ++alive;
   return ncclSuccess;

@@ -20,6 +20,9 @@ struct Faults {
   // first, until the fault is taken back.
   bool connecting_hangs = false;
   int never_completes_at = -1;  // a link that is down
+  // The rank sends to the next one of the ring through host memory, as far as
+  // its log says (NCCL_DEBUG).
+  bool through_host_memory = false;
   // The collective never ends, and the asynchronous error is
   // ncclRemoteError.
   int remote_error_at = -1;

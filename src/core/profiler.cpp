@@ -4,6 +4,7 @@
 #include "chexnet/core/profiler.hpp"
 
 #include <exception>
+#include <utility>
 
 #include "chexnet/core/clock.hpp"
 
@@ -71,16 +72,14 @@ void Profiler::rebook(Phase from, Phase to, double seconds) {
   seconds_[static_cast<size_t>(to)] += seconds;
 }
 
-void Profiler::start_timeline(size_t events) {
-  capacity_ = events;
-  events_.reserve(events);
+void Profiler::record(std::shared_ptr<Recording> recording) {
+  const std::lock_guard lock(mutex_);
+  recording_ = std::move(recording);
 }
 
-void Profiler::add(const TimelineEvent& event) {
-  if (events_.size() < capacity_)
-    events_.push_back(event);
-  else if (capacity_ > 0)
-    ++dropped_;
+std::shared_ptr<Recording> Profiler::recording() const {
+  const std::lock_guard lock(mutex_);
+  return recording_;
 }
 
 Profiler::Span::Span(Profiler* profiler, Phase phase, const char* name,

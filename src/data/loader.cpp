@@ -96,7 +96,15 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader,
 }
 
 void Loader::start_worker() {
-  threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  const auto worker = static_cast<int>(threads_.size());
+  threads_.emplace_back(
+      [this, worker](const std::stop_token& stop) { work(worker, stop); });
+}
+
+void Loader::record(const std::shared_ptr<Recording>& recording) {
+  if (read_ahead_) read_ahead_->record(recording);
+  const std::lock_guard lock(mutex_);
+  recording_ = recording;
 }
 
 Loader::~Loader() {
@@ -218,9 +226,10 @@ void Loader::discard(uint64_t ticket, Scratch& scratch,
   }
 }
 
-void Loader::work(const std::stop_token& stop) {
+void Loader::work(int worker, const std::stop_token& stop) {
   try {
     Scratch scratch;
+    std::shared_ptr<Recording> recording;
     const auto count = static_cast<uint64_t>(options_.batch);
     for (;;) {
       uint64_t ticket = 0;
@@ -234,8 +243,12 @@ void Loader::work(const std::stop_token& stop) {
           return;
         ticket = next_ticket_++;
         if (ticket % count == 0) slot_of(ticket / count).begun_s = now_s();
+        recording = recording_;
       }
+      const double start = recording ? now_s() : 0;
       fill(ticket, scratch, stop);
+      if (recording)
+        recording->add({"image", -1, Track::kLoader, worker, start, now_s()});
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);

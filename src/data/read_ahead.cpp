@@ -12,6 +12,9 @@
 #include "chexnet/data/read_ahead.hpp"
 
 #include <cassert>
+#include <utility>
+
+#include "chexnet/core/clock.hpp"
 
 namespace chexnet {
 
@@ -21,7 +24,8 @@ ReadAhead::ReadAhead(const ImageSource& source, const Sampler& sampler,
   assert(threads > 0 && slots >= threads);
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].ticket = i;
   for (int t = 0; t < threads; ++t)
-    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    threads_.emplace_back(
+        [this, t](const std::stop_token& stop) { work(t, stop); });
 }
 
 ReadAhead::~ReadAhead() {
@@ -29,7 +33,13 @@ ReadAhead::~ReadAhead() {
   slot_free_.notify_all();
 }
 
-void ReadAhead::work(const std::stop_token& stop) {
+void ReadAhead::record(std::shared_ptr<Recording> recording) {
+  const std::lock_guard lock(mutex_);
+  recording_ = std::move(recording);
+}
+
+void ReadAhead::work(int thread, const std::stop_token& stop) {
+  std::shared_ptr<Recording> recording;
   for (;;) {
     Slot* slot = nullptr;
     uint64_t ticket = 0;
@@ -39,8 +49,10 @@ void ReadAhead::work(const std::stop_token& stop) {
       slot = &slots_[ticket % slots_.size()];
       if (!slot_free_.wait(lock, stop, [&] { return slot->ticket == ticket; }))
         return;
+      recording = recording_;
     }
     if (stop.stop_requested()) return;
+    const double start = recording ? now_s() : 0;
     slot->failure = nullptr;
     try {
       const Sample sample = sampler_.at(ticket);
@@ -48,6 +60,8 @@ void ReadAhead::work(const std::stop_token& stop) {
     } catch (...) {
       slot->failure = std::current_exception();
     }
+    if (recording)
+      recording->add({"read", -1, Track::kReader, thread, start, now_s()});
     const std::lock_guard lock(mutex_);
     slot->ready = true;
     slot_ready_.notify_all();

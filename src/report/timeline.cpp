@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <utility>
 
 #include "chexnet/comm/gather_json.hpp"
 #include "chexnet/core/clock.hpp"
@@ -19,14 +20,50 @@ namespace {
 
 using nlohmann::json;
 
-// Each rank sends its spans as arrays [name, row, begin, seconds], with the
-// clock offset added, so rank 0 only subtracts the first begin of all. Steady
+// Each rank sends its spans with the clock offset added, so rank 0 only
+// subtracts the first begin of all. Steady
 // clocks of two hosts start anywhere: the offset is the median over some rounds
 // of what rank 0's clock showed, at a barrier, less ours.
 
-// Rows of a rank. Buckets travel at the same time, so each has a row of its
-// own.
-enum Row : int { kMain = 0, kReady = 1, kBuckets = 10 };
+// Rows of a rank. The lanes of a track run at the same time, so each has a row.
+constexpr int kMainRow = 0, kReadyRow = 1;
+struct TrackRows {
+  int first;
+  const char* name;  // before the lane's number
+};
+TrackRows rows_of(Track track) {
+  switch (track) {
+    case Track::kMain:
+      return {kMainRow, "main thread"};
+    case Track::kLoader:
+      return {1'000, "loader: worker "};
+    case Track::kReader:
+      return {2'000, "loader: reader "};
+    case Track::kNetwork:
+      return {10'000, "network: bucket "};
+  }
+  return {kMainRow, ""};
+}
+
+json spans_of(const Recording& recording, double offset_s) {
+  json spans = json::array();
+  for (const auto& e : recording.events())
+    spans.push_back(
+        {{"name", e.number < 0 ? std::string(e.name)
+                               : e.name + (" " + std::to_string(e.number))},
+         {"track", static_cast<int>(e.track)},
+         {"lane", e.lane},
+         {"begin_s", e.begin_s + offset_s},
+         {"s", e.end_s - e.begin_s}});
+  return spans;
+}
+
+double first_begin_s(const json& spans) {
+  double first = std::numeric_limits<double>::infinity();
+  for (const auto& e : spans)
+    first = std::min(first, e["begin_s"].get<double>());
+  return first;
+}
 
 json name_of(const char* kind, int process, int track,
              const std::string& name) {
@@ -35,6 +72,55 @@ json name_of(const char* kind, int process, int track,
           {"pid", process},
           {"tid", track},
           {"args", {{"name", name}}}};
+}
+
+void name_process(json& events, int rank, const std::string& host) {
+  events.push_back(name_of("process_name", rank, kMainRow,
+                           "rank " + std::to_string(rank) + " on " + host));
+  events.push_back({{"ph", "M"},
+                    {"name", "process_sort_index"},
+                    {"pid", rank},
+                    {"tid", 0},
+                    {"args", {{"sort_index", rank}}}});
+}
+
+// The spans of a rank and its named rows. `start_s` is time 0 of the file.
+void add_rank(json& events, int rank, const std::string& host,
+              const json& spans, double start_s) {
+  name_process(events, rank, host);
+  std::map<int, std::string> rows = {{kMainRow, rows_of(Track::kMain).name}};
+  for (const auto& e : spans) {
+    const auto track = static_cast<Track>(e["track"].get<int>());
+    const TrackRows of_track = rows_of(track);
+    const int lane = e["lane"], row = of_track.first + lane;
+    if (track != Track::kMain) rows[row] = of_track.name + std::to_string(lane);
+    events.push_back({{"ph", "X"},
+                      {"name", e["name"]},
+                      {"pid", rank},
+                      {"tid", row},
+                      {"ts", 1e6 * (e["begin_s"].get<double>() - start_s)},
+                      {"dur", 1e6 * e["s"].get<double>()}});
+  }
+  for (const auto& [row, name] : rows)
+    events.push_back(name_of("thread_name", rank, row, name));
+}
+
+// On rank 0, when each rank began to wait for gradients.
+void add_ready(json& events, int rank, const json& spans, double start_s) {
+  const std::string waiting = phase_name(Phase::kAllReduceWait);
+  for (const auto& e : spans)
+    if (e["name"] == waiting)
+      events.push_back({{"ph", "i"},
+                        {"s", "t"},
+                        {"name", "rank " + std::to_string(rank) + " ready"},
+                        {"pid", 0},
+                        {"tid", kReadyRow},
+                        {"ts", 1e6 * (e["begin_s"].get<double>() - start_s)}});
+}
+
+void write_events(const std::filesystem::path& path, json events) {
+  write_atomically(path, json_text(json({{"traceEvents", std::move(events)},
+                                         {"displayTimeUnit", "ms"}})));
 }
 
 }  // namespace
@@ -59,69 +145,29 @@ double clock_offset_s(Communicator& comm) {
   return median(std::move(offsets));
 }
 
-void write_timeline(Communicator& comm, const Profiler& profiler,
+void write_timeline(Communicator& comm, const Recording& recording,
                     double offset_s, const std::filesystem::path& path) {
-  json mine = {{"host", host_name()},
-               {"dropped", profiler.dropped()},
-               {"events", json::array()}};
-  for (const auto& e : profiler.timeline())
-    mine["events"].push_back(
-        {{"name", e.number < 0 ? std::string(e.name)
-                               : e.name + (" " + std::to_string(e.number))},
-         {"row", e.track == 0 ? int{kMain} : kBuckets + std::max(0, e.number)},
-         {"begin_s", e.begin_s + offset_s},
-         {"s", e.end_s - e.begin_s}});
-  const auto ranks = gather_json(comm, mine);
+  const auto ranks =
+      gather_json(comm, json({{"host", host_name()},
+                              {"dropped", recording.dropped()},
+                              {"spans", spans_of(recording, offset_s)}}));
   if (comm.rank() != 0) return;
 
-  double start = std::numeric_limits<double>::infinity();
+  double start_s = std::numeric_limits<double>::infinity();
   size_t dropped = 0;
   for (const auto& rank : ranks) {
+    start_s = std::min(start_s, first_begin_s(rank["spans"]));
     dropped += rank["dropped"].get<size_t>();
-    for (const auto& e : rank["events"])
-      start = std::min(start, e["begin_s"].get<double>());
   }
   json events = json::array();
-  const std::string waiting = phase_name(Phase::kAllReduceWait);
   for (size_t r = 0; r < ranks.size(); ++r) {
-    const int process = static_cast<int>(r);
-    events.push_back(name_of("process_name", process, kMain,
-                             "rank " + std::to_string(r) + " on " +
-                                 ranks[r]["host"].get<std::string>()));
-    events.push_back({{"ph", "M"},
-                      {"name", "process_sort_index"},
-                      {"pid", process},
-                      {"tid", 0},
-                      {"args", {{"sort_index", process}}}});
-    events.push_back(name_of("thread_name", process, kMain, "main thread"));
-    std::set<int> buckets;
-    for (const auto& e : ranks[r]["events"])
-      if (const int row = e["row"]; row >= kBuckets) buckets.insert(row);
-    for (const int row : buckets)
-      events.push_back(
-          name_of("thread_name", process, row,
-                  "network: bucket " + std::to_string(row - kBuckets)));
-    for (const auto& e : ranks[r]["events"]) {
-      const double at_us = 1e6 * (e["begin_s"].get<double>() - start);
-      events.push_back({{"ph", "X"},
-                        {"name", e["name"]},
-                        {"pid", process},
-                        {"tid", e["row"]},
-                        {"ts", at_us},
-                        {"dur", 1e6 * e["s"].get<double>()}});
-      if (e["name"] == waiting)
-        events.push_back({{"ph", "i"},
-                          {"s", "t"},
-                          {"name", "rank " + std::to_string(r) + " ready"},
-                          {"pid", 0},
-                          {"tid", kReady},
-                          {"ts", at_us}});
-    }
+    const int rank = static_cast<int>(r);
+    add_rank(events, rank, ranks[r]["host"], ranks[r]["spans"], start_s);
+    add_ready(events, rank, ranks[r]["spans"], start_s);
   }
-  events.push_back(
-      name_of("thread_name", 0, kReady, "ranks ready for the last gradients"));
-  write_atomically(path, json_text(json({{"traceEvents", std::move(events)},
-                                         {"displayTimeUnit", "ms"}})));
+  events.push_back(name_of("thread_name", 0, kReadyRow,
+                           "ranks ready for the last gradients"));
+  write_events(path, std::move(events));
   if (dropped > 0)
     log_info("timeline: " + path.string() + " holds the first spans; " +
              std::to_string(dropped) + " later ones did not fit");

@@ -163,7 +163,8 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
                                           config.launch, &device.transports);
   Profiler profiler;
   if (!request.timeline.empty())
-    profiler.start_timeline(timeline_events(comm->size()));
+    profiler.record(
+        std::make_shared<Recording>(timeline_events(comm->size())));
   set_up_gpu(device, config, *comm, profiler);
   const RecordedBy recorded(*comm, profiler);
 
@@ -198,8 +199,8 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   folder.finish_commands(
       *comm, [&stop](double waited_s) { return stop.may_wait(waited_s); });
   outcome.failed_commands = folder.failed_commands();
-  if (!request.timeline.empty())
-    write_timeline(*comm, profiler, clock_offset_s(*comm), request.timeline);
+  if (const auto recording = profiler.recording())
+    write_timeline(*comm, *recording, clock_offset_s(*comm), request.timeline);
   outcome.on_gpus = device.cuda != nullptr;
   outcome.peak_bytes = largest_peak_bytes(device.cuda, *comm);
   return outcome;

@@ -166,6 +166,7 @@ ExitCode TrainingLoop::run() {
   log_.begin(state_.step, total_steps_, images_, state_.unlogged);
   set_up.reset();
   watch_.skip();
+  stream.loader.record(parts_.profiler.recording());
   double lr = 0;  // of the step before
   while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.profiler.set_step(state_.step + 1);

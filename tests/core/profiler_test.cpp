@@ -1,7 +1,10 @@
 #include "chexnet/core/profiler.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -23,7 +26,7 @@ TEST_CASE("each second belongs to the innermost phase, and all add up") {
   Profiler profiler;
   PhaseSlot slot;
   profiler.set_slot(&slot);
-  profiler.start_timeline(2);
+  profiler.record(std::make_shared<Recording>(2));
   {
     const Profiler::Span forward(&profiler, Phase::kForward);
     rest(5);
@@ -46,14 +49,44 @@ TEST_CASE("each second belongs to the innermost phase, and all add up") {
   CHECK(of(seconds, Phase::kControl) >= 0.010);
   CHECK(of(seconds, Phase::kForward) + of(seconds, Phase::kControl) <= sum);
 
-  REQUIRE(profiler.timeline().size() == 2);
-  const TimelineEvent &inner = profiler.timeline()[0],
-                      &outer = profiler.timeline()[1];
+  const auto recorded = profiler.recording()->events();
+  REQUIRE(recorded.size() == 2);
+  const TimelineEvent &inner = recorded[0], &outer = recorded[1];
   CHECK(std::string(inner.name) == "gather");
   CHECK(inner.number == 7);
   CHECK(outer.begin_s <= inner.begin_s);
   CHECK(inner.end_s <= outer.end_s);
-  CHECK(profiler.dropped() == 1);
+  CHECK(profiler.recording()->dropped() == 1);
+  profiler.record(nullptr);
+  { const Profiler::Span nowhere(&profiler, Phase::kForward); }
+  CHECK(profiler.recording() == nullptr);
+}
+
+TEST_CASE("threads add to one recording while another reads it") {
+  // A span that two threads wrote, or that was read before it was whole, would
+  // have an end that does not belong to its begin.
+  constexpr int kThreads = 4, kSpans = 5000, kKept = 12000;
+  Recording recording(kKept);
+  const auto all_whole = [&] {
+    const auto events = recording.events();
+    return std::ranges::all_of(events, [](const TimelineEvent& e) {
+      return e.end_s == e.begin_s + e.lane && e.number == 7;
+    });
+  };
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kSpans; ++i)
+        recording.add(
+            {"image", 7, Track::kLoader, t, double(i), double(i + t)});
+    });
+  bool whole = true;
+  while (recording.dropped() == 0) whole &= all_whole();
+  threads.clear();
+  CHECK(whole);
+  CHECK(all_whole());
+  CHECK(recording.events().size() == kKept);
+  CHECK(recording.dropped() == size_t{kThreads} * kSpans - kKept);
 }
 
 TEST_CASE("rebooked seconds change their phase and not their sum") {

@@ -1,7 +1,9 @@
 #include "chexnet/data/loader.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "chexnet/core/error.hpp"
@@ -182,6 +184,40 @@ TEST_CASE("what a worker cannot handle reaches the consumer") {
   CHECK(error_of<std::runtime_error>([&] {
           for (int i = 0; i < 3; ++i) loader.next();
         }) == "no sample 5");
+}
+
+TEST_CASE(
+    "the spans of loader threads are recorded in their own lanes, while a "
+    "recording is there") {
+  auto& p = phantom();
+  const ImageReader reader(*p.source, kLoaderInput, Augmentation::none(), 1);
+  const TrainSampler sampler(p.rows, {.batch = 4});
+  constexpr int kWorkers = 2, kReaders = 3;
+  for (const int readers : {0, kReaders}) {
+    INFO(readers << " readers");
+    Loader loader(p.manifest, reader, sampler, {4, kWorkers, 2, readers});
+    const auto before = std::make_shared<Recording>(1000);
+    loader.record(before);
+    for (int i = 0; i < 8; ++i) loader.next();
+    loader.record(nullptr);
+    const auto events = before->events();
+    const auto of = [&](Track track) {
+      return std::ranges::count_if(
+          events, [&](const auto& e) { return e.track == track; });
+    };
+    // Not of three batches that may have begun before the recording, nor of
+    // what a worker is about to add.
+    CHECK(of(Track::kLoader) >= (8 - 3) * 4 - kWorkers);
+    CHECK((of(Track::kReader) > 0) == (readers > 0));
+    for (const auto& e : events) {
+      CHECK(e.lane >= 0);
+      CHECK(e.lane < (e.track == Track::kLoader ? kWorkers : kReaders));
+      CHECK(e.end_s >= e.begin_s);
+    }
+    // Each thread ends one more span at most: it took up its image before.
+    for (int i = 0; i < 8; ++i) loader.next();
+    CHECK(before->events().size() <= events.size() + kWorkers + readers);
+  }
 }
 
 TEST_CASE("a loader that is not read to its end stops") {

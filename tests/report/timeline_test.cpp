@@ -1,6 +1,7 @@
 #include "chexnet/report/timeline.hpp"
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -15,19 +16,20 @@ using nlohmann::json;
 
 namespace {
 
-// Two ranks, each with one span on the main thread and one bucket. Rank 1's
-// clock shows 100 s less.
+// Two ranks, each with two spans on the main thread, a bucket and an image of
+// its loader. Rank 1's clock shows 100 s less.
 json timeline_of_two_ranks(const std::filesystem::path& path) {
   ThreadWorld(2).run([&](Communicator& comm) {
-    Profiler profiler;
-    profiler.start_timeline(3);
+    Recording recording(4);
     const double start = comm.rank() == 0 ? 1000 : 900;
-    profiler.add({"forward", -1, 0, start + comm.rank(), start + 2});
-    profiler.add({"bucket", 4, 1, start + 2, start + 2.5});
-    profiler.add({phase_name(Phase::kAllReduceWait), -1, 0,
-                  start + 2 + comm.rank(), start + 4});
-    profiler.add({"too many", -1, 0, start, start});
-    write_timeline(comm, profiler, comm.rank() == 0 ? 0 : 100, path);
+    recording.add(
+        {"forward", -1, Track::kMain, 0, start + comm.rank(), start + 2});
+    recording.add({"bucket", 4, Track::kNetwork, 4, start + 2, start + 2.5});
+    recording.add({phase_name(Phase::kAllReduceWait), -1, Track::kMain, 0,
+                   start + 2 + comm.rank(), start + 4});
+    recording.add({"image", -1, Track::kLoader, 1, start + 2, start + 3});
+    recording.add({"too many", -1, Track::kMain, 0, start, start});
+    write_timeline(comm, recording, comm.rank() == 0 ? 0 : 100, path);
   });
   return json::parse(read_text(path)).at("traceEvents");
 }
@@ -44,7 +46,7 @@ TEST_CASE(
     if (e.at("ph") == "X")
       spans[{e.at("pid").get<int>(), e.at("name").get<std::string>()}] = {
           e.at("ts"), e.at("dur")};
-  REQUIRE(spans.size() == 6);
+  REQUIRE(spans.size() == 8);
   const auto is_at = [&](int rank, const char* name, double ts, double dur) {
     const auto& [begin, length] = spans.at({rank, name});
     CHECK(begin == Approx(ts).margin(1));
@@ -57,8 +59,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "each bucket has a row of its own, and rank 0 shows when each rank was "
-    "ready") {
+    "each bucket and each thread of the loader has a row, and rank 0 shows "
+    "when each rank was ready") {
   const ScratchFolder folder;
   const json events = timeline_of_two_ranks(folder / "timeline.json");
   std::set<std::string> rows, ready;
@@ -71,6 +73,7 @@ TEST_CASE(
     }
   }
   CHECK(rows.contains("network: bucket 4"));
+  CHECK(rows.contains("loader: worker 1"));
   CHECK(rows.contains("main thread"));
   CHECK(ready == std::set<std::string>{"rank 0 ready", "rank 1 ready"});
 }

@@ -9,7 +9,7 @@ def timeline(path):
     spans = [e for e in events if e["ph"] == "X"]
     assert {e["pid"] for e in spans} == {0, 1}
     named = {"forward", "backward", "block 1", "stem", "waiting for data", "all-reduce of bucket 0", "optimizer",
-             "checkpoint"}
+             "checkpoint", "image"}
     for rank in (0, 1):
         of_rank = [e for e in spans if e["pid"] == rank]
         assert named <= {e["name"] for e in of_rank}, named - {e["name"] for e in of_rank}

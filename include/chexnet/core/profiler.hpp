@@ -1,5 +1,5 @@
 // What the main thread of this rank is doing, said once and used three times:
-// seconds by phase (metrics, stragglers), a timeline of spans, and a slot that
+// seconds by phase (metrics, stragglers), spans for a timeline, and a slot that
 // other threads and processes watch. Written by the main thread only; a null
 // Profiler* costs nothing.
 #pragma once
@@ -7,8 +7,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
-#include <vector>
+
+#include "chexnet/core/recording.hpp"
 
 namespace chexnet {
 
@@ -48,13 +51,6 @@ struct PhaseSlot {
 static_assert(std::atomic<double>::is_always_lock_free &&
               std::atomic<int64_t>::is_always_lock_free);
 
-struct TimelineEvent {
-  const char* name = "";  // of static life
-  int32_t number = -1;    // of a block or bucket; -1 = none
-  uint8_t track = 0;      // 0 the main thread, 1 communication
-  double begin_s = 0, end_s = 0;
-};
-
 class Profiler {
  public:
   using Seconds = std::array<double, kPhases>;
@@ -89,13 +85,13 @@ class Profiler {
   void rebook(Phase from, Phase to, double seconds);
   void ended() { change(Phase::kEnded, 0); }
 
-  // Keeps up to `events` spans from now on; later ones are dropped and counted.
-  void start_timeline(size_t events);
-  bool has_timeline() const { return capacity_ > 0; }
+  // Where spans go from now on; null: nowhere.
+  void record(std::shared_ptr<Recording> recording);
+  std::shared_ptr<Recording> recording() const;  // any thread
   // What ran beside the main thread.
-  void add(const TimelineEvent& event);
-  const std::vector<TimelineEvent>& timeline() const { return events_; }
-  size_t dropped() const { return dropped_; }
+  void add(const TimelineEvent& event) {
+    if (recording_) recording_->add(event);
+  }
 
   // Range markers of a profiler (NVTX); null: none.
   using Push = void (*)(const char* name);
@@ -113,8 +109,9 @@ class Profiler {
   double since_s_;
   Seconds seconds_{};
   PhaseSlot* slot_ = nullptr;
-  std::vector<TimelineEvent> events_;
-  size_t capacity_ = 0, dropped_ = 0;
+  // Of recording_, where another thread than the main one looks at it.
+  mutable std::mutex mutex_;
+  std::shared_ptr<Recording> recording_;
   Push push_ = nullptr;
   Pop pop_ = nullptr;
 };

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "chexnet/core/recording.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/data/read_ahead.hpp"
@@ -80,6 +81,8 @@ class Loader {
   };
   Stats stats() const;
   double wait_s() const { return wait_s_; }
+  // Where the spans of workers and readers go from now on; null: nowhere.
+  void record(const std::shared_ptr<Recording>& recording);
 
  private:
   struct Slot {
@@ -94,7 +97,7 @@ class Loader {
     std::vector<uint32_t> discarded;  // rows
     std::vector<uint8_t> other;       // [S, S]
   };
-  void work(const std::stop_token& stop);
+  void work(int worker, const std::stop_token& stop);
   void fill(uint64_t ticket, Scratch& scratch, const std::stop_token& stop);
   const FetchedImage* read_sample(const Sample& sample, uint64_t ticket,
                                   uint8_t* image, Scratch& scratch,
@@ -126,6 +129,7 @@ class Loader {
   uint64_t freed_batches_ = 0;  // batches the consumer is done with
   std::exception_ptr failure_;
   uint64_t depth_ = 0;  // batches that may be ahead
+  std::shared_ptr<Recording> recording_;
 
   uint64_t taken_batches_ = 0;  // consumer only
   double wait_s_ = 0;           // consumer only

@@ -6,11 +6,13 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
+#include "chexnet/core/recording.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/data/stream.hpp"
 
@@ -31,6 +33,8 @@ class ReadAhead {
   // with done(). Null when stopped.
   const FetchedImage* wait(uint64_t ticket, const std::stop_token& stop);
   void done(uint64_t ticket);
+  // Where the threads' spans go from now on; null: nowhere.
+  void record(std::shared_ptr<Recording> recording);
 
  private:
   struct Slot {
@@ -39,7 +43,7 @@ class ReadAhead {
     uint64_t ticket = 0;  // whose turn it is
     bool ready = false;
   };
-  void work(const std::stop_token& stop);
+  void work(int thread, const std::stop_token& stop);
 
   const ImageSource& source_;
   const Sampler& sampler_;
@@ -48,6 +52,7 @@ class ReadAhead {
   std::condition_variable_any slot_free_, slot_ready_;
   std::vector<Slot> slots_;
   uint64_t next_ = 0;
+  std::shared_ptr<Recording> recording_;
   // Last: they stop before what they use goes.
   std::vector<std::jthread> threads_;
 };

@@ -1,7 +1,8 @@
 // What every rank did and when, as a file that chrome://tracing and Perfetto
 // open (Trace Event Format, JSON): a process for each rank, with a row for its
-// main thread and one for each gradient bucket on the network; on rank 0 also
-// when each rank was ready for the last gradients.
+// main thread, one for each thread of its loader and one for each gradient
+// bucket on the network; on rank 0 also when each rank was ready for the last
+// gradients.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,9 @@ inline constexpr const char* kTimelineHead = "{\"displayTimeUnit\"";
 // skew of a barrier. Collective.
 double clock_offset_s(Communicator& comm);
 
-// Gathers the recorders of all ranks and writes `path` on rank 0. Collective.
-void write_timeline(Communicator& comm, const Profiler& profiler,
+// Gathers the recordings of all ranks and writes `path` on rank 0, where it
+// throws CheckpointError if that fails. Collective.
+void write_timeline(Communicator& comm, const Recording& recording,
                     double offset_s, const std::filesystem::path& path);
 
 }  // namespace chexnet

@@ -276,8 +276,8 @@ class MpiCommunicator final : public Communicator {
   void record(const Pending& pending) {
     if (profiler_ == nullptr) return;
     const auto bucket = static_cast<int32_t>(&pending - pending_.data());
-    profiler_->add(
-        {"all-reduce of bucket", bucket, 1, pending.start_s, now_s()});
+    profiler_->add({"all-reduce of bucket", bucket, Track::kNetwork, bucket,
+                    pending.start_s, now_s()});
   }
 
   // By the number of ranks.

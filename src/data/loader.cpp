@@ -114,6 +114,7 @@ Loader::~Loader() {
 
 void Loader::prepare(Slot& slot) const {
   slot.missing = options_.batch;
+  slot.work_s = 0;
   slot.batch.damaged = 0;
   std::ranges::fill(slot.batch.errors, std::string());
   std::ranges::fill(slot.batch.notes, std::string());
@@ -136,6 +137,7 @@ const FetchedImage* Loader::read_sample(const Sample& sample, uint64_t ticket,
 
 void Loader::fill(uint64_t ticket, Scratch& scratch,
                   const std::stop_token& stop) {
+  const double start = now_s();
   const auto count = static_cast<uint64_t>(options_.batch);
   Slot& slot = slot_of(ticket / count);
   Batch& batch = slot.batch;
@@ -173,11 +175,13 @@ void Loader::fill(uint64_t ticket, Scratch& scratch,
     std::fill_n(labels, findings, std::numeric_limits<float>::quiet_NaN());
   }
 
+  const double end = now_s();
   const std::lock_guard lock(mutex_);
   batch.damaged += error.empty() ? 0 : 1;
+  slot.work_s += end - start;
   assert(slot.missing > 0);
   if (--slot.missing > 0) return;
-  slot.made_s = now_s() - slot.begun_s;
+  slot.made_s = end - slot.begun_s;
   batch_ready_.notify_one();
 }
 
@@ -271,6 +275,8 @@ const Batch* Loader::next_unless(const std::function<bool()>& stop) {
   const double now = now_s(), waited = now - start;
   wait_s_ += waited;
   if (waited > kStallSeconds) ++stalls_;
+  loading_s_ +=
+      slot.work_s / static_cast<double>(std::max<size_t>(1, threads_.size()));
   if (options_.workers != 0) {
     window_.slowest_s = std::max(window_.slowest_s, slot.made_s);
     adapt(now, waited);
@@ -343,7 +349,7 @@ void Loader::adapt_depth(double elapsed) {
 
 Loader::Stats Loader::stats() const {
   return {wait_s_, stalls_, static_cast<int>(threads_.size()),
-          static_cast<int>(depth_)};
+          static_cast<int>(depth_), loading_s_};
 }
 
 Loader::Options loader_options(const DataConfig& config, int batch,

@@ -23,6 +23,7 @@ void say_outcome(const TrainOutcome& outcome, bool verbose) {
              readable_bytes(static_cast<double>(outcome.peak_bytes)) +
              "  training " + readable_s(outcome.train_s) + ", evaluation " +
              readable_s(outcome.evaluate_s));
+  if (outcome.overlap) log_info(overlap_text(*outcome.overlap));
   const auto& results = outcome.results;
   if (results.empty()) return;
   const auto test = std::ranges::find(results, "test", &SplitScores::split);
@@ -51,6 +52,11 @@ std::string outcome_json(const TrainOutcome& outcome) {
                          {"train_s", figure(outcome.train_s)},
                          {"evaluate_s", figure(outcome.evaluate_s)},
                          {"complete", outcome.code == ExitCode::kDone}};
+  if (const auto& overlap = outcome.overlap)
+    json["overlap"] = {{"loading_ms", 1e3 * overlap->loading_s},
+                       {"computing_ms", 1e3 * overlap->computing_s},
+                       {"step_ms", 1e3 * overlap->step_s},
+                       {"hidden", overlap->hidden}};
   if (outcome.failed_commands)
     json["after_checkpoint_failures"] = *outcome.failed_commands;
   for (const auto& result : outcome.results)

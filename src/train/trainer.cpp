@@ -63,6 +63,7 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
   step.end_recordings();  // what follows may want their memory
   outcome.step = loop.state().step;
   outcome.images_per_s = loop.images_per_s();
+  outcome.overlap = loop.overlap();
   if (outcome.code != ExitCode::kDone) return outcome;
 
   // Training is over: what is scored and reported are the averaged weights.

@@ -167,22 +167,34 @@ ExitCode TrainingLoop::run() {
   set_up.reset();
   watch_.skip();
   stream.loader.record(parts_.profiler.recording());
+  const ExitCode code = run_steps(stream.loader);
+  loading_s_ = stream.loader.stats().loading_s;
+  return code;
+}
+
+ExitCode TrainingLoop::run_steps(Loader& loader) {
   double lr = 0;  // of the step before
   while (state_.step < total_steps_ && !out_of_patience()) {
     parts_.profiler.set_step(state_.step + 1);
-    const Batch* batch = next_batch(stream.loader);
+    const Batch* batch = next_batch(loader);
     const Agreement agreed = agree(batch);
     if (agreed.stop) {
       finish_steps();
-      log_.write_at_stop(stream.loader, state_, lr, parts_.stop.job_left_s());
+      log_.write_at_stop(loader, state_, lr, parts_.stop.job_left_s());
       checkpoint();
       return stopped();
     }
     lr = step_on(*batch, agreed.labeled);
-    if (!after_step(stream.loader, lr)) return stopped();
+    if (!after_step(loader, lr)) return stopped();
   }
   say_how_it_ended();
   return ExitCode::kDone;
+}
+
+std::optional<Overlap> TrainingLoop::overlap() {
+  const StepTimes times = watch_.times(loading_s_);
+  if (times.steps == 0) return std::nullopt;
+  return mean_overlap(parts_.comm, times);
 }
 
 double TrainingLoop::step_on(const Batch& batch, double labeled) {

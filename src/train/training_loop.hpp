@@ -42,6 +42,8 @@ class TrainingLoop {
   ExitCode run();  // kDone or kRequeue
   const TrainState& state() const { return state_; }
   double images_per_s() const { return log_.images_per_s(); }
+  // Of the steps of run(); none: it made none. Collective.
+  std::optional<Overlap> overlap();
 
  private:
   // What all ranks know of a step before it is computed.
@@ -49,6 +51,7 @@ class TrainingLoop {
     double labeled = 0;  // entries of the global batch
     bool stop = false;
   };
+  ExitCode run_steps(Loader& loader);
   const Batch* next_batch(Loader& loader);  // null: asked to stop
   // For spans of copies to the GPU; null on a CPU, where there are none.
   Profiler* copies();
@@ -99,6 +102,7 @@ class TrainingLoop {
   double longest_checkpoint_s_ = 0, longest_evaluation_s_ = 0;
   int skipped_in_a_row_ = 0;
   int64_t steps_known_ = 0;  // up to state_.step: the others are launched
+  double loading_s_ = 0;     // of run()'s loader
 };
 
 }  // namespace chexnet

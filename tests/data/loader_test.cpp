@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/phantom.hpp"
 #include "chexnet/data/split.hpp"
@@ -218,6 +219,24 @@ TEST_CASE(
     for (int i = 0; i < 8; ++i) loader.next();
     CHECK(before->events().size() <= events.size() + kWorkers + readers);
   }
+}
+
+TEST_CASE("loading is the work of all workers by their number") {
+  auto& p = phantom();
+  const ImageReader reader(*p.source, kLoaderInput, Augmentation::none(), 1);
+  const TrainSampler sampler(p.rows, {.batch = 4});
+  Loader in_next(p.manifest, reader, sampler, {4, 0, 0});
+  for (int i = 0; i < 5; ++i) in_next.next();
+  // Without workers all of it is waited for.
+  CHECK(in_next.stats().loading_s > 0);
+  CHECK(in_next.stats().loading_s <= in_next.stats().wait_s);
+
+  // The sum alone would be longer than the time, as all are busy.
+  const double start = now_s();
+  Loader loader(p.manifest, reader, sampler, {4, 4, 3});
+  for (int i = 0; i < 100; ++i) loader.next();
+  CHECK(loader.stats().loading_s > 0);
+  CHECK(loader.stats().loading_s <= now_s() - start);
 }
 
 TEST_CASE("a loader that is not read to its end stops") {

@@ -28,6 +28,7 @@ fi
 
 mpi 2 train "$small" "${quick[@]}" --out "$scratch/mpirun" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
 "$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/self" --timeline "$scratch/timeline.json" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+cp "$scratch/log" "$scratch/log.timeline"
 check "mpirun -np 2 and self-launch give the same weights" cmp "$(weights "$scratch/mpirun")" "$(weights "$scratch/self")"
 check "the messaging layer is named" grep -q "PML ob1" "$scratch/log"
 
@@ -56,6 +57,7 @@ assert a['summation_order']['bucket_mb'] == float('$chosen')" "$scratch/tuned/ch
 
 # What every rank did and when.
 check "the timeline has both ranks, layers, buckets, waits, in order" python3 tests/support/order_checks.py timeline "$scratch/timeline.json"
+check "the end says how much of loading was hidden" grep -qE "loading [0-9.]+ ms, computing [0-9]+ ms, step [0-9]+ ms: [0-9]+ % of loading hidden" "$scratch/log.timeline"
 check "status tells a finished run" look '(run,) = a
 assert run["state"] == "finished" and run["step"] == run["total_steps"] == 6 and run["ranks"] == 2, run' <("$program" status "$scratch/self" --json)
 "$program" train "$small" "${quick[@]}" --ranks 2 --set data.images=[/nowhere] --out "$scratch/gone" 2>"$scratch/log"

@@ -78,6 +78,11 @@ class Loader {
     // Calls of next() that found no batch ready and waited over 1 ms.
     uint64_t stalls = 0;
     int workers = 0, prefetch = 0;  // now
+    // What the batches that next() handed out would have taken if no worker had
+    // ever waited for a free place: for each batch, the seconds from taking up
+    // an image to its end (reading, or waiting for a reader; decoding;
+    // augmenting), summed over its images, by the number of workers.
+    double loading_s = 0;
   };
   Stats stats() const;
   double wait_s() const { return wait_s_; }
@@ -90,6 +95,7 @@ class Loader {
     int missing = 0;     // samples not yet decoded; the batch is ready at 0
     double begun_s = 0;  // when its first sample was taken up
     double made_s = 0;   // how long it took from there
+    double work_s = 0;   // the sum over its samples
   };
   // What a worker keeps from sample to sample.
   struct Scratch {
@@ -134,6 +140,7 @@ class Loader {
   uint64_t taken_batches_ = 0;  // consumer only
   double wait_s_ = 0;           // consumer only
   uint64_t stalls_ = 0;         // consumer only
+  double loading_s_ = 0;        // consumer only
   struct Window {               // what adapt() looks at, consumer only
     double begun_s = 0, waited_s = 0, slowest_s = 0;
     int batches = 0;

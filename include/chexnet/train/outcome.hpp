@@ -8,6 +8,7 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/report/scores_output.hpp"
+#include "chexnet/train/run/overlap.hpp"
 
 namespace chexnet {
 
@@ -15,7 +16,8 @@ struct TrainOutcome {
   ExitCode code = ExitCode::kDone;
   std::string run_folder;
   int64_t step = 0;
-  double images_per_s = 0;  // over the training loop
+  double images_per_s = 0;           // over the training loop
+  std::optional<Overlap> overlap{};  // none: it made no step
   bool on_gpus = false;
   // The most of any rank: bytes of tensors on its GPU, else its resident set.
   uint64_t peak_bytes = 0;

@@ -14,6 +14,7 @@
 #include "chexnet/core/profiler.hpp"
 #include "chexnet/launch/machine/usage_monitor.hpp"
 #include "chexnet/report/metrics_log.hpp"
+#include "chexnet/train/run/overlap.hpp"
 
 namespace chexnet {
 
@@ -36,6 +37,8 @@ class RunWatch {
   void step_done(int64_t step);
   // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();
+  // Of this rank's steps so far. `loading_s`: what its loader says.
+  StepTimes times(double loading_s) const;
 
   // Collective: the table of ranks with its mean, and what the GPUs did since
   // the watch began; on rank 0, else empty.

@@ -27,7 +27,7 @@ namespace {
 
 struct TrainOptions {
   std::vector<std::string> files, set;
-  std::string out, resume, timeline;
+  std::string out, resume, timeline, steps;
   LaunchOptions launch;
   bool print_config = false, json = false, verbose = false;
 };
@@ -89,6 +89,8 @@ int run(const TrainOptions& options, Invocation& invocation) {
   check_run(config);
   prepare_own_output(options.timeline, kTimelineHead);
   JobClock::configured_s(config.launch);
+  std::optional<StepWindow> steps;
+  if (!options.steps.empty()) steps = step_window(options.steps);
   const Resume resume = resume_of(options.resume);
   files.reset();
   const ParentTask parent{.dry_run = options.launch.dry_run,
@@ -102,7 +104,7 @@ int run(const TrainOptions& options, Invocation& invocation) {
   TrainRequest request;
   request.resume = resume;
   request.resume_command = resume_command(invocation, world.comm().size());
-  request.timeline = options.timeline;
+  request.timeline = {options.timeline, steps};
   request.folder_taken = [&invocation](const std::filesystem::path& folder) {
     invocation.on_failure.note_error = [folder](int code,
                                                 const std::string& text) {
@@ -138,11 +140,16 @@ void add_train(CLI::App& app, Invocation& invocation) {
                    "(start anew where there is none)")
       ->expected(0, 1)
       ->default_str("yes");
+  auto* timeline =
+      command
+          ->add_option("--timeline", options->timeline,
+                       "write what every rank did and when (Chrome trace, also "
+                       "for Perfetto)")
+          ->check(in_file_system());
   command
-      ->add_option("--timeline", options->timeline,
-                   "write what every rank did and when (Chrome trace, also for "
-                   "Perfetto)")
-      ->check(in_file_system());
+      ->add_option("--steps", options->steps,
+                   "with --timeline: of these steps alone, FIRST:LAST")
+      ->needs(timeline);
   command->add_flag("--print-config", options->print_config,
                     "print the resolved config and stop");
   command->add_flag("--verbose", options->verbose,

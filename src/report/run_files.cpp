@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<RunFileKind, 25> kKinds = {{
+constexpr auto kKinds = std::to_array<RunFileKind>({
     {"report.html", "the page to read: figures, thresholds, curves, examples"},
     {"report-shared.html", "the same for passing on (report --no-images)"},
     {"model_card.md", "the same in short, to go with the weights"},
@@ -40,9 +40,11 @@ constexpr std::array<RunFileKind, 25> kKinds = {{
     {"requeues", "how often a batch job was started again"},
     {"resubmit", "what starts the job again, where PBS refused it"},
     {"STOP", "makes the run stop with a checkpoint"},
+    {"TIMELINE", "makes the run record its next 20 steps"},
+    {"timeline.json", "what ranks did and when, for Perfetto"},
     {".lock", "held while the run is trained"},
     {".*.partial", "left by a process that was killed while it wrote"},
-}};
+});
 
 // As fnmatch(3) does, but a folder's name has no part of a path in it.
 bool is_of(const RunFileKind& kind, const std::string& name) {

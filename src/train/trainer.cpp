@@ -99,7 +99,8 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
 
 // The run on data that were read: from its network to its report.
 TrainOutcome train_on(const RunContext& run, RunFolder& folder,
-                      StopRequest& stop, Profiler& profiler, TrainState state,
+                      StopRequest& stop, TimelineRecorder& timeline,
+                      Profiler& profiler, TrainState state,
                       const std::string& resume_command) {
   const Config& config = run.config;
   std::optional<Profiler::Span> set_up(std::in_place, &profiler, Phase::kSetUp);
@@ -137,8 +138,8 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
            placement_table(run.device.placements));
   set_up.reset();
   try {
-    return train_and_score({training, metrics.get(), stop}, step, state,
-                           settings);
+    return train_and_score({training, metrics.get(), stop, timeline}, step,
+                           state, settings);
   } catch (const Error& e) {
     rethrow_with_way_on(e, folder, resume_command);
   }
@@ -163,9 +164,8 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   const auto comm = gradient_communicator(std::move(host), device,
                                           config.launch, &device.transports);
   Profiler profiler;
-  if (!request.timeline.empty())
-    profiler.record(
-        std::make_shared<Recording>(timeline_events(comm->size())));
+  TimelineRecorder timeline(*comm, profiler, request.timeline,
+                            run_folder_of(config));
   set_up_gpu(device, config, *comm, profiler);
   const RecordedBy recorded(*comm, profiler);
 
@@ -194,14 +194,13 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   set_up.reset();
   TrainOutcome outcome =
       train_on({config, *comm, device, *dataset, network, weights}, folder,
-               stop, profiler, state, request.resume_command);
+               stop, timeline, profiler, state, request.resume_command);
   outcome.run_folder = folder.path().string();
   if (outcome.train_s <= 0) return outcome;  // the same on all ranks
   folder.finish_commands(
       *comm, [&stop](double waited_s) { return stop.may_wait(waited_s); });
   outcome.failed_commands = folder.failed_commands();
-  if (const auto recording = profiler.recording())
-    write_timeline(*comm, *recording, clock_offset_s(*comm), request.timeline);
+  timeline.finish();
   outcome.on_gpus = device.cuda != nullptr;
   outcome.peak_bytes = largest_peak_bytes(device.cuda, *comm);
   return outcome;

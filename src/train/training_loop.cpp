@@ -3,7 +3,7 @@
 //   next_batch   the loader's next, ready or waited for; none where this rank
 //                was asked to stop
 //   agree        one sum over all ranks: labels, damaged images, who was asked
-//                to stop
+//                to stop, or for a timeline
 //   step_on      forward, backward, all-reduce, optimizer (train/step.cpp);
 //                position moves on. On a GPU they are launched, and what became
 //                of the step before is heard of
@@ -175,7 +175,11 @@ ExitCode TrainingLoop::run() {
 ExitCode TrainingLoop::run_steps(Loader& loader) {
   double lr = 0;  // of the step before
   while (state_.step < total_steps_ && !out_of_patience()) {
-    parts_.profiler.set_step(state_.step + 1);
+    const int64_t step = state_.step + 1;
+    parts_.profiler.set_step(step);
+    if (parts_.timeline.begin_step(step,
+                                   watch_.times(loader.stats().loading_s)))
+      loader.record(parts_.profiler.recording());
     const Batch* batch = next_batch(loader);
     const Agreement agreed = agree(batch);
     if (agreed.stop) {
@@ -184,11 +188,24 @@ ExitCode TrainingLoop::run_steps(Loader& loader) {
       checkpoint();
       return stopped();
     }
+    if (agreed.timeline) parts_.timeline.take_request(step);
     lr = step_on(*batch, agreed.labeled);
+    end_timeline(loader);
     if (!after_step(loader, lr)) return stopped();
   }
   say_how_it_ended();
   return ExitCode::kDone;
+}
+
+// Before what follows a step, which is no part of it.
+void TrainingLoop::end_timeline(Loader& loader) {
+  const double start = now_s();
+  if (!parts_.timeline.end_step(state_.step,
+                                watch_.times(loader.stats().loading_s)))
+    return;
+  loader.record(nullptr);
+  log_.leave_out(now_s() - start);
+  watch_.skip();
 }
 
 std::optional<Overlap> TrainingLoop::overlap() {
@@ -305,21 +322,23 @@ const Batch* TrainingLoop::next_batch(Loader& loader) {
 }
 
 TrainingLoop::Agreement TrainingLoop::agree(const Batch* batch) {
-  std::array<double, 4> votes = {0, 0, 0, 1};
+  const double asks = parts_.timeline.asked() ? 1 : 0;
+  std::array<double, 5> votes = {0, 0, 0, 1, asks};
   if (batch != nullptr) {
     const auto labeled = std::ranges::count_if(
         batch->labels, [](float v) { return !std::isnan(v); });
     const auto own = damage_->in(*batch, state_.position);
-    votes = {static_cast<double>(labeled), own.this_epoch, own.next_epoch, 0};
+    votes = {static_cast<double>(labeled), own.this_epoch, own.next_epoch, 0,
+             asks};
   }
   parts_.comm.all_reduce(votes, ReduceOp::kSum);
-  if (votes[3] > 0) return {0, true};  // no step: nothing is refused
+  if (votes[3] > 0) return {.stop = true};  // no step: nothing is refused
   if (const DamageCounter::Count damaged{votes[1], votes[2]};
       damaged.all() > 0) {
     refuse_damaged(*batch, damaged.all());
     damage_->add(damaged, state_.position);
   }
-  return {votes[0], false};
+  return {.labeled = votes[0], .timeline = votes[4] > 0};
 }
 
 // data.corrupt: with `fail` all ranks stop with the same text, with `skip` each

@@ -24,6 +24,7 @@
 #include "chexnet/train/run/run_folder.hpp"
 #include "chexnet/train/run/run_watch.hpp"
 #include "chexnet/train/run/stop_request.hpp"
+#include "chexnet/train/run/timeline_recorder.hpp"
 #include "chexnet/train/run/train_state.hpp"
 #include "chexnet/train/run_context.hpp"
 #include "chexnet/train/step.hpp"
@@ -36,6 +37,7 @@ class TrainingLoop {
   struct Parts : TrainingContext {
     MetricsLog* metrics;  // null but on rank 0
     StopRequest& stop;
+    TimelineRecorder& timeline;
   };
   TrainingLoop(Parts parts, TrainStep& step, TrainState state);
 
@@ -50,6 +52,7 @@ class TrainingLoop {
   struct Agreement {
     double labeled = 0;  // entries of the global batch
     bool stop = false;
+    bool timeline = false;  // somebody asks for one
   };
   ExitCode run_steps(Loader& loader);
   const Batch* next_batch(Loader& loader);  // null: asked to stop
@@ -62,6 +65,7 @@ class TrainingLoop {
   // end_of_epoch().
   void log(const Loader& loader, double lr);
   bool after_step(const Loader& loader, double lr);
+  void end_timeline(Loader& loader);
   uint64_t own_sum();
   // Collective: the sum all ranks agree on; none with train.verify_every=0.
   std::optional<uint64_t> verify_ranks();

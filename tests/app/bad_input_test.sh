@@ -223,7 +223,7 @@ for file in "$scratch/pipe" /dev/zero; do
 done
 
 # An option without a value would count as none, or take the next word for one.
-for option in --out --resume --timeline --hostfile --set; do
+for option in --out --resume --timeline --steps --hostfile --set; do
   refused 2 "$option: is empty. Hint: give a value, or leave the option out" train "$small" $option ''
   refused 2 "$option: is empty. Hint: give a value, or leave the option out" train "$small" $option= --print-config
 done

@@ -58,6 +58,23 @@ assert a['summation_order']['bucket_mb'] == float('$chosen')" "$scratch/tuned/ch
 # What every rank did and when.
 check "the timeline has both ranks, layers, buckets, waits, in order" python3 tests/support/order_checks.py timeline "$scratch/timeline.json"
 check "the end says how much of loading was hidden" grep -qE "loading [0-9.]+ ms, computing [0-9]+ ms, step [0-9]+ ms: [0-9]+ % of loading hidden" "$scratch/log.timeline"
+# Some of its steps alone; and of a run that somebody looks at while it goes on, which changes no bit of it.
+"$program" train "$small" "${quick[@]}" --ranks 2 --out "$scratch/some" --timeline "$scratch/some.json" --steps 3:4 --json >"$scratch/some.out" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+check "--steps 3:4 records two steps, with the loader's threads" python3 tests/support/order_checks.py window "$scratch/some.json" 2
+check "and says so, with the overlap of these" grep -qE "timeline: steps 3:4 are in $scratch/some.json; loading .* of loading hidden" "$scratch/log"
+check "train --json has the overlap of the run" look 'o = a["overlap"]
+assert 0 <= o["hidden"] <= 1 and o["loading_ms"] > 0 and 0 < o["computing_ms"] <= o["step_ms"], o' "$scratch/some.out"
+refused 2 "--steps 4:3: is no FIRST:LAST. Hint: --steps 200:220" train "$small" --out "$scratch/never" --timeline "$scratch/t.json" --steps 4:3
+refused 2 "--steps requires --timeline" train "$small" --out "$scratch/never" --steps 3:4
+live=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=60 --ranks 2)
+"$program" train "$small" "${live[@]}" --out "$scratch/live" >"$scratch/live.log" 2>&1 & job=$!
+await_step "$scratch/live" 2 "$scratch/live.log"
+touch "$scratch/live/TIMELINE"
+wait $job || { cat "$scratch/live.log"; exit 1; }
+check "a touched TIMELINE has 20 steps of both ranks recorded" python3 tests/support/order_checks.py window "$scratch/live/timeline.json" 20
+check "and is gone, with one line about it" eval '[ ! -e "$scratch/live/TIMELINE" ] && [ "$(grep -c "timeline: steps [0-9]*:[0-9]* are in $scratch/live/timeline.json; loading" "$scratch/live.log")" = 1 ]'
+"$program" train "$small" "${live[@]}" --out "$scratch/alone" >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+check "nobody's looking changed the weights" cmp "$(weights "$scratch/live")" "$(weights "$scratch/alone")"
 check "status tells a finished run" look '(run,) = a
 assert run["state"] == "finished" and run["step"] == run["total_steps"] == 6 and run["ranks"] == 2, run' <("$program" status "$scratch/self" --json)
 "$program" train "$small" "${quick[@]}" --ranks 2 --set data.images=[/nowhere] --out "$scratch/gone" 2>"$scratch/log"

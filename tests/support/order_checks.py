@@ -28,6 +28,18 @@ def timeline(path):
     assert sum(e["ph"] == "i" for e in events) >= 12  # each rank ready for each step's last gradients
 
 
+def window(path, steps):
+    """Of two ranks and so many steps."""
+    events = json.load(open(path))["traceEvents"]
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    for rank in (0, 1):
+        spans = [e for e in events if e["ph"] == "X" and e["pid"] == rank]
+        assert sum(e["name"] == "backward" for e in spans) == int(steps), [e["name"] for e in spans]
+        assert not any(e["name"] in ("set-up", "writing results") for e in spans)
+        images = [e for e in spans if e["name"] == "image"]
+        assert images and all(names[rank, e["tid"]].startswith("loader: worker ") for e in images), names
+
+
 def waits(path, values):
     """How often ranks agreed by an all-reduce of so many values; and between two of them: launches, waits for all and
     for events, with the work that is then before the GPU."""
@@ -40,7 +52,7 @@ def steady(*paths):
     """What the host may wait for in a step, with work behind it: twice for a batch's copy, before its memory is filled
     anew, and for the outcome of the step before."""
     for path in paths:
-        agreements, steps = waits(path, 4)
+        agreements, steps = waits(path, 5)
         print("  launches, waits for all, for events, work left:", steps)
         assert agreements == 7
         for launches, for_all, for_events, left in steps[2:]:
@@ -54,7 +66,7 @@ def recorded(*paths):
     """As steady(), from the sixth step on: two steps were recorded. A step is one launch then; beside it are the copies
     of a batch and of figures, and the two numbers that change."""
     for path in paths:
-        agreements, steps = waits(path, 4)
+        agreements, steps = waits(path, 5)
         print("  launches, waits for all, for events, work left:", steps)
         assert agreements == 8
         for launches, for_all, for_events, left in steps[5:]:

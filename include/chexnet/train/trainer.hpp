@@ -12,13 +12,14 @@
 #include "chexnet/config/config.hpp"
 #include "chexnet/train/outcome.hpp"
 #include "chexnet/train/run/run_folder.hpp"
+#include "chexnet/train/run/timeline_recorder.hpp"
 
 namespace chexnet {
 
 struct TrainRequest {
   Resume resume = Resume::kNo;
   std::string resume_command;  // for a post-mortem
-  std::string timeline;        // file for the spans of all ranks; empty: none
+  TimelineRecorder::Request timeline;
   // Called on rank 0 once the run folder belongs to this start.
   std::function<void(const std::filesystem::path& folder)> folder_taken;
 };

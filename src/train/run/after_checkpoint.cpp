@@ -57,7 +57,9 @@ AfterCheckpoint::View AfterCheckpoint::view() {
     fs::create_directories(path);
     for (const auto& entry : fs::directory_iterator(run_)) {
       const fs::path name = entry.path().filename();
-      if (name.string().starts_with('.') || name == "STOP") continue;
+      if (name.string().starts_with('.') || name == "STOP" ||
+          name == "TIMELINE")
+        continue;
       if (entry.is_symlink())  // to a larger disk
         fs::create_symlink(fs::canonical(entry.path()), path / name);
       else

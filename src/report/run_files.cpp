@@ -41,7 +41,7 @@ constexpr auto kKinds = std::to_array<RunFileKind>({
     {"resubmit", "what starts the job again, where PBS refused it"},
     {"STOP", "makes the run stop with a checkpoint"},
     {"TIMELINE", "makes the run record its next 20 steps"},
-    {"timeline.json", "what ranks did and when, for Perfetto"},
+    {"timeline*.json", "what ranks did and when, for Perfetto"},
     {".lock", "held while the run is trained"},
     {".*.partial", "left by a process that was killed while it wrote"},
 });

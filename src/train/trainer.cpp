@@ -13,6 +13,8 @@
 // the next.
 #include "chexnet/train/trainer.hpp"
 
+#include <array>
+#include <cstdio>
 #include <optional>
 #include <span>
 #include <utility>
@@ -152,6 +154,16 @@ uint64_t largest_peak_bytes(CudaLibrary* cuda, Communicator& comm) {
   return static_cast<uint64_t>(peak);
 }
 
+// Of a run that the watchdog ends.
+void write_last_spans(int rank, const Profiler& profiler, const PhaseSlot& now,
+                      const std::filesystem::path& run_folder) {
+  const auto recording = profiler.recording();
+  if (!recording) return;
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "timeline-rank-%03d.json", rank);
+  write_own_timeline(rank, *recording, now, run_folder / name.data());
+}
+
 }  // namespace
 
 TrainOutcome train(const Config& config, const TrainRequest& request,
@@ -172,9 +184,12 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   RunFolder folder(config, request.resume, *comm);
   if (comm->rank() == 0 && request.folder_taken)
     request.folder_taken(folder.path());
-  const Watchdog watchdog(*comm, profiler,
-                          {config.launch.timeout_s, folder.path(),
-                           request.resume_command, device.gpu.name});
+  const Watchdog watchdog(
+      *comm, profiler,
+      {config.launch.timeout_s, folder.path(), request.resume_command,
+       device.gpu.name, [&, rank = comm->rank()](const PhaseSlot& now) {
+         write_last_spans(rank, profiler, now, folder.path());
+       }});
   std::optional<Profiler::Span> set_up(std::in_place, &profiler, Phase::kSetUp);
   StopRequest stop(config, folder, comm->rank() == 0);
   const auto dataset = load_data(config, folder, *comm, stop);

@@ -14,7 +14,7 @@ slow_images 200 "$scratch/slowly"
 for i in $(seq "$stops"); do
   run=$scratch/run-$i step=$((RANDOM % 5 + 2)) rank=$((RANDOM % 2))
   touch "$scratch/slowly"
-  "${slow[@]}" "$program" train "$small" "${quick[@]}" --set launch.restarts=1 --out "$run" >"$run.log" 2>&1 & job=$!
+  "${slow[@]}" "$program" train "$small" "${quick[@]}" --set launch.restarts=1 --timeline "$run.json" --out "$run" >"$run.log" 2>&1 & job=$!
   await_step "$run" "$step" "$run.log"
   sleep "0.$((RANDOM % 10))"  # anywhere in a step
   victim=$(rank_processes "$run" "$rank"); kill -STOP "$victim"
@@ -26,6 +26,8 @@ for i in $(seq "$stops"); do
 assert a['cause'] == 'stopped' and a['ranks'] == [$rank], a['what']
 assert 'process $victim is stopped by a signal' in a['what'], a['what']
 print(f'named after {os.stat(\"$run/postmortem-1.json\").st_mtime - $stopped_s:.1f} s')" "$run/postmortem-1.json"
+  check "$text: the timeline of the other one shows its wait" python3 tests/support/order_checks.py last_spans "$run/timeline-rank-00$((1 - rank)).json" $((1 - rank))
+  check "$text: the ranks of the second start have theirs" python3 -m json.tool "$run.json" "$run.pretty"
   check "$text: started again to the end (exit $rc)" [ $rc = 0 ]
   check "$text: the weights of the undisturbed run" cmp "$(weights "$scratch/whole")" "$(weights "$run")"
   check "$text: no process is left" no_process "$run"

@@ -52,7 +52,7 @@ TEST_CASE("a run begins in no folder of other things, which are named") {
   check_may_hold_run(folder / "absent");
   for (const char* name :
        {"log/rank-000.txt", "submitted", "requeues", "postmortem-1.json",
-        "TIMELINE", "timeline.json", ".lock", "hosts",
+        "TIMELINE", "timeline-rank-001.json", ".lock", "hosts",
         "slurm-4711.out", "train.o4711", "train.pe4711", "job.sh", "my.yaml",
         "train.log", "checkpoints/x", "lost+found/x"})
     folder.write(name, "");

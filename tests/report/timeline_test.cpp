@@ -78,6 +78,30 @@ TEST_CASE(
   CHECK(ready == std::set<std::string>{"rank 0 ready", "rank 1 ready"});
 }
 
+TEST_CASE("a rank writes by itself what it did until the moment") {
+  const ScratchFolder folder;
+  Recording recording(10);
+  const double now = now_s();
+  recording.add({"forward", -1, Track::kMain, 0, now - 3, now - 2});
+  PhaseSlot slot;
+  slot.phase = static_cast<uint32_t>(Phase::kAllReduceWait);
+  slot.since_s = now - 2;
+  write_own_timeline(5, recording, slot, folder / "t.json");
+  const json events =
+      json::parse(read_text(folder / "t.json")).at("traceEvents");
+  std::map<std::string, json> spans;
+  for (const auto& e : events) {
+    CHECK(e.at("pid") == 5);
+    if (e.at("ph") == "X") spans[e.at("name")] = e;
+  }
+  REQUIRE(spans.size() == 2);
+  CHECK(spans.at("forward").at("ts") == Approx(0).margin(1));
+  // Without the span that has not ended, nobody would see where it hangs.
+  const json& open = spans.at(phase_name(Phase::kAllReduceWait));
+  CHECK(open.at("ts") == Approx(1e6).margin(1));
+  CHECK(open.at("dur").get<double>() >= 2e6 - 1);
+}
+
 TEST_CASE("ranks of one host find that their clocks agree") {
   ThreadWorld(3).run([](Communicator& comm) {
     const double offset = clock_offset_s(comm);

@@ -40,6 +40,17 @@ def window(path, steps):
         assert images and all(names[rank, e["tid"]].startswith("loader: worker ") for e in images), names
 
 
+def last_spans(path, rank):
+    """Of a rank that waits for one that stands still."""
+    events = json.load(open(path))["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    assert {e["pid"] for e in spans} == {int(rank)}
+    assert {"forward", "image"} <= {e["name"] for e in spans}
+    last = max((e for e in spans if e["tid"] == 0), key=lambda e: e["ts"] + e["dur"])
+    print("  until the end:", last["name"], f"{last['dur'] / 1e6:.1f} s")
+    assert last["dur"] > 1e6, last
+
+
 def waits(path, values):
     """How often ranks agreed by an all-reduce of so many values; and between two of them: launches, waits for all and
     for events, with the work that is then before the GPU."""

@@ -21,9 +21,11 @@ constexpr auto kLastWords = std::chrono::milliseconds(100);
 
 class ProcessEnd final : public RunEnd {
  public:
-  ProcessEnd(std::filesystem::path run_folder, std::string resume_command)
+  ProcessEnd(std::filesystem::path run_folder, std::string resume_command,
+             std::function<void()> last_act)
       : run_folder_(std::move(run_folder)),
-        resume_command_(std::move(resume_command)) {}
+        resume_command_(std::move(resume_command)),
+        last_act_(std::move(last_act)) {}
 
   bool launcher_ends_job() const override {
     return chexnet::launcher_ends_job();
@@ -56,6 +58,12 @@ class ProcessEnd final : public RunEnd {
   void log_line(const std::string& error) override { log_error(error); }
 
   void end_process(int code) override {
+    limit_time(code);
+    try {
+      last_act_();
+    } catch (const std::exception& e) {
+      log_line(e.what());
+    }
     std::this_thread::sleep_for(kLastWords);
     exit_and_end_launcher(code);
   }
@@ -63,14 +71,16 @@ class ProcessEnd final : public RunEnd {
  private:
   std::filesystem::path run_folder_;
   std::string resume_command_;
+  std::function<void()> last_act_;
 };
 
 }  // namespace
 
 std::unique_ptr<RunEnd> process_end(std::filesystem::path run_folder,
-                                    std::string resume_command) {
-  return std::make_unique<ProcessEnd>(std::move(run_folder),
-                                      std::move(resume_command));
+                                    std::string resume_command,
+                                    std::function<void()> last_act) {
+  return std::make_unique<ProcessEnd>(
+      std::move(run_folder), std::move(resume_command), std::move(last_act));
 }
 
 }  // namespace chexnet

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,8 +33,10 @@ class RunEnd {
   virtual void end_process(int code) = 0;
 };
 
-// Of this process. `resume_command`: for the post-mortem.
+// Of this process. `resume_command`: for the post-mortem. `last_act`: comes
+// before the process ends, within limit_time(); may throw.
 std::unique_ptr<RunEnd> process_end(std::filesystem::path run_folder,
-                                    std::string resume_command);
+                                    std::string resume_command,
+                                    std::function<void()> last_act);
 
 }  // namespace chexnet

@@ -72,7 +72,10 @@ class Watchdog::Thread {
         table_(comm),
         peers_(gather_peers(comm, options.gpu)),
         observers_(choose_observers(peers_)),
-        end_(process_end(options.run_folder, options.resume_command)) {
+        end_(process_end(options.run_folder, options.resume_command,
+                         [this, act = options.last_act] {
+                           if (act) act(table_.own().phase);
+                         })) {
     if (!on_one_host(peers_)) link_hosts(comm);
     start_parts(timeouts_of(options.timeout_s));
     // Heartbeats begin on all ranks before anyone looks at them.

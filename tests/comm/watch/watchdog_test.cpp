@@ -74,7 +74,7 @@ TEST_CASE("on one host nobody listens on a network") {
   ThreadWorld world(2);
   world.run([&](Communicator& comm) {
     Profiler profiler;
-    const Watchdog watchdog(comm, profiler, {600, folder.path(), "", ""});
+    const Watchdog watchdog(comm, profiler, {600, folder.path(), "", "", {}});
     comm.barrier();
     if (comm.rank() == 0) CHECK(listening_sockets() == before);
     comm.barrier();

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,10 @@ class Watchdog {
     std::filesystem::path run_folder;
     std::string resume_command;
     std::string gpu;  // of this rank
+    // What this rank still does, within five seconds, before the watchdog ends
+    // it: on the watchdog's thread, so without waiting for the main thread. May
+    // throw. `now`: what the main thread is in.
+    std::function<void(const PhaseSlot& now)> last_act;
   };
   // Collective. `profiler` must outlive it.
   Watchdog(Communicator& comm, Profiler& profiler, const Options& options);

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "chexnet/core/idle_cause.hpp"
 #include "chexnet/core/json.hpp"
-#include "chexnet/launch/machine/usage_monitor.hpp"
 
 namespace chexnet {
 

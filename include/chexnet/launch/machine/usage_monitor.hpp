@@ -14,20 +14,10 @@
 #include <thread>
 #include <vector>
 
+#include "chexnet/core/idle_cause.hpp"
 #include "chexnet/launch/machine/nvml.hpp"
 
 namespace chexnet {
-
-// What a rank was in while its GPU was idle. kHost: none of the others, so its
-// host had not launched work.
-enum class IdleCause {
-  kInput,
-  kHost,
-  kCommunication,
-  kCheckpoint,
-  kEvaluation
-};
-inline constexpr int kIdleCauses = 5;
 
 // Means over the samples since the last look, of each figure over those that
 // have it; -1 = none has.

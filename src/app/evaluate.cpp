@@ -181,6 +181,8 @@ int say_stopped() {
 }
 
 int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
+  if (options.ranks > 0)
+    refuse_set_twice(options.set, "--ranks", "launch.ranks");
   std::optional<StorageWait> files(std::in_place, timeout_of_start(options.set),
                                    kReadingFirst);
   const auto file = resolve_model(options.model);

@@ -96,8 +96,13 @@ std::optional<GpuTotals> gpu_totals(const json& event) {
   totals.busy_fraction = mean_of(by_rank["busy_fraction"]);
   totals.full_fraction = mean_of(by_rank["full_fraction"]);
   totals.memory_bytes = most_of(by_rank["memory_bytes"]);
-  totals.power_w = sum_of(by_rank["power_w"]);
-  totals.energy_j = sum_of(by_rank["energy_j"]);
+  // Of some of them alone a sum would mislead.
+  const auto whole_sum = [&](const char* figure) {
+    const ByRank& values = by_rank[figure];
+    return values.size() == utilization.size() ? sum_of(values) : 0;
+  };
+  totals.power_w = whole_sum("power_w");
+  totals.energy_j = whole_sum("energy_j");
   totals.clock_mhz = mean_of(by_rank["clock_mhz"]);
   totals.throttled_fraction = most_of(by_rank["throttled_fraction"]);
   const auto reasons = event.find("throttle_reasons");

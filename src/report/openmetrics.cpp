@@ -132,7 +132,8 @@ constexpr Gauge kGauges[] = {
        return run.gpu_totals ? std::optional(run.gpu_totals->utilization / 100)
                              : std::nullopt;
      }},
-    {"gpu_energy_joules", "Energy of all GPUs since the last start.",
+    {"gpu_energy_joules",
+     "Energy of all GPUs in training since the last start.",
      [](const RunSummary& run) {
        return positive(run.gpu_totals ? run.gpu_totals->energy_j : 0);
      }},

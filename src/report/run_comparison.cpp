@@ -66,10 +66,11 @@ std::string paired_text(const std::vector<RunGroup>& groups) {
            " of both tell no difference (submit --seeds " +
            std::to_string(kLeastSeeds) + ")\n";
   const Interval range = interval_over_seeds(differences, 0);
-  return pair + ", on validation, over " + std::to_string(seeds) +
-         " seeds: " + (range.low > 0 ? "better" : "no difference shown") +
-         ", by " + fixed(moments_of(differences).mean, 3) + " (" +
-         fixed(range.low, 3) + " to " + fixed(range.high, 3) + ", 95 %)" +
+  return pair + ", on validation: " +
+         (range.low > 0 ? "higher" : "no difference shown") + ", " +
+         fixed(moments_of(differences).mean, 3) + " (" + fixed(range.low, 3) +
+         " to " + fixed(range.high, 3) + ", 95 % for other seeds than these " +
+         std::to_string(seeds) + ", on the same patients)" +
          (groups.size() > 2
               ? "; picked from " + std::to_string(groups.size()) +
                     " settings, so the true difference is likely smaller"

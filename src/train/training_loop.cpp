@@ -419,6 +419,8 @@ bool TrainingLoop::out_of_patience() const {
 
 ExitCode TrainingLoop::stopped() {
   log_.clear();
+  if (const std::string gpus = watch_.tell_gpus(state_.step); !gpus.empty())
+    log_info(gpus);
   return parts_.stop.stopped(state_.step, parts_.metrics);
 }
 

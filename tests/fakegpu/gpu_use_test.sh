@@ -29,6 +29,16 @@ for gauge in gpu_busy_total_ratio gpu_energy_joules gpu_clock_hertz gpu_throttle
   check "Prometheus has $gauge" bash -c "cat '$scratch'/prometheus/*.prom | grep -qE '^chexnet_train_$gauge\{.*\} [0-9]'"
 done
 
+# A run that stops with a checkpoint tells it up to there.
+run --out "$scratch/stopped" --set train.max_steps=100000 &
+await "its GPUs are told" grep -qs '"event":"gpus"' "$scratch/stopped/metrics.jsonl"
+touch "$scratch/stopped/STOP"; wait $! || rc=$?
+check "exit ${rc:-0}: stopped, with its GPUs in the log" bash -c "[ ${rc:-0} = 75 ] && grep -q '^GPUs: 68 % busy' '$scratch/log'"
+check "its last gpus line is of the stop" look '
+gpus = [e for e in a if e["event"] == "gpus"]; stop = [e for e in a if e["event"] == "stop"]
+assert len(gpus) > 1 and gpus[-1]["step"] == stop[-1]["step"], (gpus[-1], stop)
+' "$scratch/stopped/metrics.jsonl"
+
 # A run that is killed leaves what it had told.
 run --out "$scratch/killed" --set train.max_steps=100000 &
 await "its GPUs are told" grep -qs '"event":"gpus"' "$scratch/killed/metrics.jsonl"

@@ -58,6 +58,16 @@ TEST_CASE("totals of GPUs: means, sums and the least of the ranks") {
   CHECK(json["keeps_rule"] == false);
 }
 
+TEST_CASE("of some GPUs alone no power and no energy are told") {
+  nlohmann::json some = event();
+  some["power_w"].erase("1");
+  some["energy_j"].erase("1");
+  const auto totals = gpu_totals(some);
+  CHECK(totals->power_w == 0);
+  CHECK_FALSE(totals->joules_per_image());
+  CHECK(gpu_totals_json(totals)["power_w"].is_null());
+}
+
 TEST_CASE("the rule holds from 90 and 80 percent on") {
   nlohmann::json good = event();
   good["utilization"] = {{"0", 90}};

@@ -21,7 +21,7 @@ struct GpuTotals {
   double least_utilization = 0;
   int least_rank = 0;
   double busy_fraction = 0, full_fraction = 0;  // means; usage_monitor.hpp
-  // The most of a GPU; of all together; 0: not known.
+  // The most of a GPU; of all together; 0: not known, of one at least.
   double memory_bytes = 0, power_w = 0, energy_j = 0;
   double clock_mhz = 0;           // mean
   double throttled_fraction = 0;  // of the GPU with the most

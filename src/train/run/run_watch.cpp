@@ -245,7 +245,9 @@ MetricFields RunWatch::gpu_fields(const std::vector<json>& all) const {
     if (gpu.is_null()) continue;
     for (const auto& [name, value] : gpu["figures"].items())
       if (value.get<double>() >= 0) by_figure[name][std::to_string(r)] = value;
-    if (reasons.empty()) reasons = gpu["reasons"].get<std::string>();
+    if (const std::string more = gpu["reasons"];
+        !more.empty() && reasons.find(more) == std::string::npos)
+      reasons += (reasons.empty() ? "" : "; ") + more;
     peak_flops += all[r]["peak_flops"].get<double>();
   }
   if (by_figure.empty()) return {};
@@ -270,8 +272,7 @@ std::string RunWatch::summary(int64_t step) {
       1e3 * own_of(of_steps_) / steps, ms_of(Phase::kDataWait),
       ms_of(Phase::kAllReduceWait), ms_of(Phase::kControl)};
   const auto all = comm_.all_gather(std::as_bytes(std::span(mine)));
-  const auto gpus = gather_json(comm_, json{{"gpu", gpu_json(monitor_.whole())},
-                                            {"peak_flops", peak_flops_}});
+  const std::string gpus = tell_gpus(step);
   if (comm_.rank() != 0) return "";
   std::vector<std::vector<std::string>> lines = {
       {"rank", "host", "own ms per step", "of that data wait",
@@ -294,13 +295,20 @@ std::string RunWatch::summary(int64_t step) {
       {"mean", "", cell(mean[0]), cell(mean[1]), cell(mean[2]), cell(mean[3])});
   metrics_->write("ranks", step, {{"own_ms_per_step", own}});
   std::string text = comm_.size() > 1 ? columns(lines) : "";
-  const MetricFields fields = gpu_fields(gpus);
-  if (fields.empty()) return text;
+  return text + gpus;
+}
+
+std::string RunWatch::tell_gpus(int64_t step) {
+  const auto all = gather_json(comm_, json{{"gpu", gpu_json(monitor_.whole())},
+                                           {"peak_flops", peak_flops_}});
+  if (comm_.rank() != 0) return "";
+  const MetricFields fields = gpu_fields(all);
+  if (fields.empty()) return "";
   const auto totals =
       gpu_totals(json::parse(metrics_->write("gpus", step, fields)));
   assert(totals);
-  return text + "GPUs: " + gpu_figures_text(*totals) + "\n" +
-         gpu_rule_text(*totals) + "\n";
+  return "GPUs: " + gpu_figures_text(*totals) + "\n" + gpu_rule_text(*totals) +
+         "\n";
 }
 
 }  // namespace chexnet

@@ -108,7 +108,10 @@ void TimelineRecorder::finish() {
     log_warning("[timeline] steps " + text_of(given_->steps) +
                 " were not recorded: this start did not make them. Hint: "
                 "--steps counts from the run's begin, up to train.max_steps");
-  if (now_) write();
+  if (!now_) return;
+  const std::filesystem::path file = now_->file;
+  write();
+  if (first_rank()) log_info("timeline: " + file.string());
 }
 
 // What threads of the loader still add to the recording is lost.

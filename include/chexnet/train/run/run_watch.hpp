@@ -40,8 +40,11 @@ class RunWatch {
   // Of this rank's steps so far. `loading_s`: what its loader says.
   StepTimes times(double loading_s) const;
 
-  // Collective: the table of ranks with its mean, and what the GPUs did since
-  // the watch began; on rank 0, else empty.
+  // Collective: writes what the GPUs did since the watch began, and returns it
+  // as two sentences on rank 0; empty without a GPU.
+  std::string tell_gpus(int64_t step);
+  // Collective: the table of ranks with its mean, and tell_gpus(); on rank 0,
+  // else empty.
   std::string summary(int64_t step);
 
  private:

@@ -88,6 +88,7 @@ int run(const TrainOptions& options, Invocation& invocation) {
   // Before any rank exists, so a typo is reported once.
   check_run(config);
   prepare_own_output(options.timeline, kTimelineHead);
+  refuse_to_replace(options.timeline, {run_folder_of(config).string()});
   JobClock::configured_s(config.launch);
   std::optional<StepWindow> steps;
   if (!options.steps.empty()) steps = step_window(options.steps);

@@ -84,7 +84,10 @@ std::optional<GpuTotals> gpu_totals(const json& event) {
     if (value.is_object()) totals.by_rank[name] = ranks_of(value);
   auto& by_rank = totals.by_rank;
   const ByRank& utilization = by_rank["utilization"];
-  if (utilization.empty()) return std::nullopt;
+  const bool is_damaged = std::ranges::any_of(utilization, [](const auto& of) {
+    return of.second < 0 || of.second > 100;
+  });
+  if (utilization.empty() || is_damaged) return std::nullopt;
   const auto least = std::ranges::min_element(
       utilization, {}, [](const auto& of_rank) { return of_rank.second; });
   totals.gpus = static_cast<int>(utilization.size());

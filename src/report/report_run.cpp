@@ -100,10 +100,11 @@ std::string gpu_part(const Json& totals) {
                cell("throttled_fraction", 100), cell("idle_input", 1),
                cell("idle_communication", 1)});
   }
-  return html_paragraph("GPUs, in the " +
-                        readable_s(number(totals, "seconds").value_or(0)) +
-                        " of the last start: " + text(totals, "figures") +
-                        "; " + text(totals, "rule") + ".") +
+  return html_paragraph(
+             "GPUs, in the " +
+             readable_s(std::max(0.0, number(totals, "seconds").value_or(0))) +
+             " of the last start: " + text(totals, "figures") + "; " +
+             text(totals, "rule") + ".") +
          table.html();
 }
 

@@ -50,6 +50,7 @@ std::string chosen_text(const RunGroups& compared,
 
 // The best setting against the next, by validation, over seeds that both have.
 std::string paired_text(const std::vector<RunGroup>& groups) {
+  if (groups[0].val.count == 0 || groups[1].val.count == 0) return "";
   std::vector<double> differences;
   for (const auto* best : groups[0].runs)
     for (const auto* next : groups[1].runs)

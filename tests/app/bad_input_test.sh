@@ -36,6 +36,7 @@ refused 2 "train.betas: two numbers are needed" "${T[@]}" --set train.betas=0.9
 refused 2 "a split is named twice" "${T[@]}" --set eval.splits=[val,val]
 cp "$small" "$scratch/kept.yaml"
 refused 2 "was not written by this command" train "$scratch/kept.yaml" --out "$scratch/timed" --timeline "$scratch/kept.yaml"
+refused 2 "would be replaced, or written twice" train "$small" --out "$scratch/timed" --timeline "$scratch/timed"
 check "a config named as timeline is as it was" cmp "$small" "$scratch/kept.yaml"
 mkfifo "$scratch/outpipe"
 refused 2 "--out: '-' would be a file of that name. Hint: /dev/stdout" report --compare "$scratch/a" "$scratch/b" --out -

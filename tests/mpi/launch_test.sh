@@ -64,6 +64,8 @@ check "--steps 3:4 records two steps, with the loader's threads" python3 tests/s
 check "and says so, with the overlap of these" grep -qE "timeline: steps 3:4 are in $scratch/some.json; loading .* of loading hidden" "$scratch/log"
 check "train --json has the overlap of the run" look 'o = a["overlap"]
 assert 0 <= o["hidden"] <= 1 and o["loading_ms"] > 0 and 0 < o["computing_ms"] <= o["step_ms"], o' "$scratch/some.out"
+"$program" train "$small" "${quick[@]}" --ranks 1 --out "$scratch/full" --timeline /dev/full 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+check "a disk that is full of it costs no run: a warning" grep -q "warning: .*/dev/full" "$scratch/log"
 refused 2 "--steps 4:3: is no FIRST:LAST. Hint: --steps 200:220" train "$small" --out "$scratch/never" --timeline "$scratch/t.json" --steps 4:3
 refused 2 "--steps requires --timeline" train "$small" --out "$scratch/never" --steps 3:4
 live=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=60 --ranks 2)

@@ -83,6 +83,7 @@ TEST_CASE("the rule holds from 90 and 80 percent on") {
 TEST_CASE(
     "without a utilization there are no totals, and no figure is made up") {
   CHECK_FALSE(gpu_totals(nlohmann::json::object()));
+  CHECK_FALSE(gpu_totals({{"utilization", {{"0", 400}}}}));  // damaged
   CHECK(gpu_totals_json(std::nullopt).is_null());
   const auto bare = gpu_totals({{"utilization", {{"0", 50}}}});
   REQUIRE(bare);

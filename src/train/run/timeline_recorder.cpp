@@ -110,8 +110,12 @@ void TimelineRecorder::finish() {
                 "--steps counts from the run's begin, up to train.max_steps");
   if (!now_) return;
   const std::filesystem::path file = now_->file;
-  write();
-  if (first_rank()) log_info("timeline: " + file.string());
+  try {
+    write();
+    if (first_rank()) log_info("timeline: " + file.string());
+  } catch (const CheckpointError& e) {
+    log_warning(e.what());  // the run has its results
+  }
 }
 
 // What threads of the loader still add to the recording is lost.

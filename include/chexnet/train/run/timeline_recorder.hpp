@@ -50,8 +50,7 @@ class TimelineRecorder {
   // The same. Collective where it is true: the timeline was written, or a
   // warning says why not.
   bool end_step(int64_t step, const StepTimes& times);
-  // The end of the run: writes what is not written yet. Collective.
-  // CheckpointError on rank 0.
+  // The end of the run: writes what is not written yet, or warns. Collective.
   void finish();
 
  private:

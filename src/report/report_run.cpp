@@ -140,7 +140,7 @@ std::string training_section(const std::filesystem::path& folder,
                .x_from_zero = true,
                .from_zero = true},
               "Time in which a step computes nothing, mean of the ranks");
-  const std::string gpus = gpu_part(member(results, "gpu_totals"));
+  std::string gpus = gpu_part(member(results, "gpu_totals"));
   if (figures.empty()) return gpus;
   std::string html = html_grid(figures) + gpus;
   if (history.own_ms.size() > 1) {

@@ -114,7 +114,7 @@ std::string MetricsLog::write(const std::string& event, int64_t step,
   }
   tensorboard_.scalars(step, scalars);
   errno = 0;
-  const std::string text = line_text(line);
+  std::string text = line_text(line);
   lines_ << text;
   lines_.flush();
   if (!lines_)

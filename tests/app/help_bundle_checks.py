@@ -22,9 +22,12 @@ def search():
         if "odd" in run.split("/"): images |= {"Kantonsspital", "Uri", "Zgraggen", "Vreni", "Brien", " MRN "}
     images = {n for n in images - {"view1_frontal"} if not re.fullmatch(r"\d{1,5}", n)}  # counts and figures hold those, too
     found = []
+    def holds(text, name):  # a record number stands by itself: the digits of 0.1770003 are of a figure, and name nobody
+        if name.isdigit(): return re.search(rf"(?<![\d.]){name}(?!\d)", text)
+        return name in text or json.dumps(name)[1:-1] in text or html.escape(name) in text
     def search(where, data, wanted):
         text = data.decode("utf-8", "replace")
-        found.extend((where, n) for n in wanted if n in text or json.dumps(n)[1:-1] in text or html.escape(n) in text)
+        found.extend((where, n) for n in wanted if holds(text, n))
         found.extend((where, h) for h in wanted & {os.uname().nodename} if re.search(rf"\b{re.escape(h)}\b", text))
     raw = gzip.decompress(open(archive, "rb").read())
     search("archive", raw, names | images)

@@ -11,42 +11,20 @@ namespace chexnet {
 namespace {
 
 using nlohmann::json;
-using ByRank = std::map<int, double>;
-
 constexpr double kBusyRule = 0.8, kMeanRule = 90;
 
-// By cause: its key in JSON, what the GPU waited for, and what helps.
+// By cause: what the GPU waited for, and what helps.
 struct CauseText {
-  const char *key, *what, *help;
+  const char *what, *help;
 };
 constexpr std::array<CauseText, kIdleCauses> kCauses = {{
-    {"input", "for data", "`status RUN` says what reading lacks"},
-    {"host", "for the host to launch work",
+    {"for data", "`status RUN` says what reading lacks"},
+    {"for the host to launch work",
      "a larger train.batch; train.record_step=auto"},
-    {"communication", "for other ranks",
-     "`doctor`, and the stragglers of `status RUN`"},
-    {"checkpoint", "for checkpoints",
-     "a larger checkpoint.every_steps, or a faster disk"},
-    {"evaluation", "in evaluations", "a smaller validation split"},
+    {"for other ranks", "`doctor`, and the stragglers of `status RUN`"},
+    {"for checkpoints", "a larger checkpoint.every_steps, or a faster disk"},
+    {"in evaluations", "a smaller validation split"},
 }};
-
-ByRank ranks_of(const json& of_ranks) {
-  ByRank figures;
-  for (const auto& [name, value] : of_ranks.items()) {
-    int rank = 0;
-    const auto parsed =
-        std::from_chars(name.data(), name.data() + name.size(), rank);
-    if (parsed.ec == std::errc() && value.is_number())
-      figures[rank] = value.get<double>();
-  }
-  return figures;
-}
-
-double sum_of(const ByRank& figures) {
-  double sum = 0;
-  for (const auto& [rank, value] : figures) sum += value;
-  return sum;
-}
 
 double most_of(const ByRank& figures) {
   double most = 0;
@@ -69,6 +47,24 @@ std::string percent(double value) { return fixed(value, 0) + " %"; }
 
 }  // namespace
 
+ByRank figures_by_rank(const json& of_ranks) {
+  ByRank figures;
+  for (const auto& [name, value] : of_ranks.items()) {
+    int rank = 0;
+    const auto parsed =
+        std::from_chars(name.data(), name.data() + name.size(), rank);
+    if (parsed.ec == std::errc() && value.is_number())
+      figures[rank] = value.get<double>();
+  }
+  return figures;
+}
+
+double sum_of(const ByRank& figures) {
+  double sum = 0;
+  for (const auto& [rank, value] : figures) sum += value;
+  return sum;
+}
+
 std::optional<double> GpuTotals::joules_per_image() const {
   if (energy_j <= 0 || images <= 0) return std::nullopt;
   return energy_j / images;
@@ -81,7 +77,7 @@ bool GpuTotals::keeps_rule() const {
 std::optional<GpuTotals> gpu_totals(const json& event) {
   GpuTotals totals;
   for (const auto& [name, value] : event.items())
-    if (value.is_object()) totals.by_rank[name] = ranks_of(value);
+    if (value.is_object()) totals.by_rank[name] = figures_by_rank(value);
   auto& by_rank = totals.by_rank;
   const ByRank& utilization = by_rank["utilization"];
   const bool is_damaged = std::ranges::any_of(utilization, [](const auto& of) {
@@ -114,7 +110,8 @@ std::optional<GpuTotals> gpu_totals(const json& event) {
   if (const double share = number_in(event, "flops_utilization"); share > 0)
     totals.flops_utilization = share;
   for (size_t i = 0; i < kCauses.size(); ++i)
-    totals.idle[i] = mean_of(by_rank[std::string("idle_") + kCauses[i].key]);
+    totals.idle[i] =
+        mean_of(by_rank[std::string("idle_") + kIdleCauseNames[i]]);
   return totals;
 }
 
@@ -166,7 +163,7 @@ Json gpu_totals_json(const std::optional<GpuTotals>& totals) {
   };
   Json idle = Json::object(), by_rank = Json::object();
   for (size_t i = 0; i < kCauses.size(); ++i)
-    idle[kCauses[i].key] = totals->idle[i];
+    idle[kIdleCauseNames[i]] = totals->idle[i];
   for (const auto& [figure, values] : totals->by_rank)
     for (const auto& [rank, value] : values)
       by_rank[figure][std::to_string(rank)] = value;

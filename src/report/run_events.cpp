@@ -1,7 +1,6 @@
 #include "run_events.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -22,44 +21,35 @@ bool is_collapsed(const json& auroc_of_finding) {
   });
 }
 
-// An event's figure of each rank that has one, and the rank: least first.
-std::vector<std::pair<double, int>> by_rank(const json& event,
-                                            const char* key) {
+// Figures with their ranks, least first.
+std::vector<std::pair<double, int>> by_figure(const ByRank& of_ranks) {
   std::vector<std::pair<double, int>> figures;
-  const json of_ranks = event.value(key, json::object());
-  for (const auto& [name, value] : of_ranks.items()) {
-    int rank = 0;
-    const auto parsed =
-        std::from_chars(name.data(), name.data() + name.size(), rank);
-    if (parsed.ec == std::errc() && value.is_number())
-      figures.emplace_back(value.get<double>(), rank);
-  }
+  for (const auto& [rank, value] : of_ranks) figures.emplace_back(value, rank);
   std::ranges::sort(figures);
   return figures;
 }
 
-double sum_of(const std::vector<std::pair<double, int>>& figures) {
-  double sum = 0;
-  for (const auto& [value, rank] : figures) sum += value;
-  return sum;
+ByRank ranks_of(const json& event, const char* key) {
+  return figures_by_rank(event.value(key, json::object()));
 }
 
 void read_gpus(RunSummary& run, const json& event) {
-  const auto percents = by_rank(event, "gpu_utilization");
+  const ByRank percents = ranks_of(event, "gpu_utilization");
   run.gpu.reset();
   if (percents.empty()) return;
-  const auto memory = by_rank(event, "gpu_memory_bytes");
+  const auto least = by_figure(percents).front();
+  const auto memory = by_figure(ranks_of(event, "gpu_memory_bytes"));
   run.gpu = GpuUse{static_cast<int>(percents.size()),
                    sum_of(percents) / static_cast<double>(percents.size()),
-                   percents.front().first,
-                   percents.front().second,
+                   least.first,
+                   least.second,
                    memory.empty() ? 0 : memory.back().first,
-                   sum_of(by_rank(event, "gpu_power_w"))};
+                   sum_of(ranks_of(event, "gpu_power_w"))};
 }
 
 void read_ranks(RunSummary& run, const json& event) {
   if (event["event"] == "system") read_gpus(run, event);
-  const auto times = by_rank(event, "own_ms_per_step");
+  const auto times = by_figure(ranks_of(event, "own_ms_per_step"));
   if (times.size() < 2) return;
   run.slowest_rank = times.back().second;
   run.slowest_ratio =

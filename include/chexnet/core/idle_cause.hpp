@@ -1,6 +1,9 @@
 // What a rank was in while its GPU was idle.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 namespace chexnet {
 
 // kHost: none of the others, so its host had not launched work.
@@ -11,6 +14,9 @@ enum class IdleCause {
   kCheckpoint,
   kEvaluation
 };
-inline constexpr int kIdleCauses = 5;
+// As metrics.jsonl and JSON name them.
+inline constexpr std::array<const char*, 5> kIdleCauseNames = {
+    "input", "host", "communication", "checkpoint", "evaluation"};
+inline constexpr size_t kIdleCauses = kIdleCauseNames.size();
 
 }  // namespace chexnet

@@ -13,6 +13,12 @@
 
 namespace chexnet {
 
+// One figure of each rank that has it.
+using ByRank = std::map<int, double>;
+// Of an event's object {"<rank>": figure}; what is no number is left out.
+ByRank figures_by_rank(const nlohmann::json& of_ranks);
+double sum_of(const ByRank& figures);
+
 struct GpuTotals {
   int gpus = 0;            // of ranks that told a utilization
   double seconds = 0;      // from the first step of this start on
@@ -31,7 +37,7 @@ struct GpuTotals {
   std::optional<double> flops_utilization;
   // Percent of the time in which they were idle, mean of the GPUs.
   std::array<double, kIdleCauses> idle{};
-  std::map<std::string, std::map<int, double>> by_rank;  // by figure
+  std::map<std::string, ByRank> by_rank;  // by figure
 
   std::optional<double> joules_per_image() const;
   // Dell's tips for GPU runs: utilization stays over 90 %, with occasional dips

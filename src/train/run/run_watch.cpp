@@ -59,7 +59,7 @@ IdleCause idle_cause(Phase phase) {
 }
 
 // A rank's part of a `gpus` event; null without a GPU.
-json gpu_json(const Usage& whole) {
+json gpu_json(const Usage& whole, double peak_flops) {
   if (whole.gpu_percent < 0) return nullptr;
   json figures = {{"utilization", whole.gpu_percent},
                   {"busy_fraction", whole.gpu_busy_fraction},
@@ -69,12 +69,11 @@ json gpu_json(const Usage& whole) {
                   {"energy_j", whole.gpu_energy_j},
                   {"clock_mhz", whole.gpu_clock_mhz},
                   {"throttled_fraction", whole.throttled_fraction}};
-  static constexpr std::array<const char*, kIdleCauses> kIdle = {
-      "idle_input", "idle_host", "idle_communication", "idle_checkpoint",
-      "idle_evaluation"};
-  for (size_t i = 0; i < kIdle.size(); ++i)
-    figures[kIdle[i]] = whole.gpu_idle[i];
-  return {{"figures", std::move(figures)}, {"reasons", whole.throttle_reasons}};
+  for (size_t i = 0; i < kIdleCauses; ++i)
+    figures[std::string("idle_") + kIdleCauseNames[i]] = whole.gpu_idle[i];
+  return {{"figures", std::move(figures)},
+          {"reasons", whole.throttle_reasons},
+          {"peak_flops", peak_flops}};
 }
 
 json usage_json(const Usage& usage) {
@@ -145,14 +144,14 @@ void RunWatch::step_done(int64_t step) {
   data_s_.clear();
 }
 
-// One figure of each rank that has it, by the rank's number.
-using ByRank = std::map<std::string, double>;
+// One figure of each rank that has it, by the rank as MetricFields name it.
+using FigureOfRanks = std::map<std::string, double>;
 
 struct RunWatch::Figures {
-  ByRank own_ms, host_cpu, rss, gpu, gpu_memory, gpu_power, gpu_clock;
+  FigureOfRanks own_ms, host_cpu, rss, gpu, gpu_memory, gpu_power, gpu_clock;
 
   void add(const std::string& rank, const json& said) {
-    const auto note = [&](ByRank& into, double value) {
+    const auto note = [&](FigureOfRanks& into, double value) {
       if (value >= 0) into[rank] = value;
     };
     const json& usage = said["usage"];
@@ -205,8 +204,7 @@ void RunWatch::exchange(int64_t step) {
                      {"data", median(data_s_)},
                      {"cpu_fraction", cpu_fraction()},
                      {"usage", usage_json(monitor_.take())},
-                     {"gpu", gpu_json(monitor_.whole())},
-                     {"peak_flops", peak_flops_}};
+                     {"gpu", gpu_json(monitor_.whole(), peak_flops_)}};
   const auto all = gather_json(comm_, mine);
   if (comm_.rank() != 0) return;
 
@@ -237,7 +235,7 @@ void RunWatch::exchange(int64_t step) {
 }
 
 MetricFields RunWatch::gpu_fields(const std::vector<json>& all) const {
-  std::map<std::string, ByRank> by_figure;
+  std::map<std::string, FigureOfRanks> by_figure;
   std::string reasons;
   double peak_flops = 0;
   for (size_t r = 0; r < all.size(); ++r) {
@@ -248,7 +246,7 @@ MetricFields RunWatch::gpu_fields(const std::vector<json>& all) const {
     if (const std::string more = gpu["reasons"];
         !more.empty() && reasons.find(more) == std::string::npos)
       reasons += (reasons.empty() ? "" : "; ") + more;
-    peak_flops += all[r]["peak_flops"].get<double>();
+    peak_flops += gpu["peak_flops"].get<double>();
   }
   if (by_figure.empty()) return {};
   double seconds = 0;  // of steps, without what lies between
@@ -299,8 +297,8 @@ std::string RunWatch::summary(int64_t step) {
 }
 
 std::string RunWatch::tell_gpus(int64_t step) {
-  const auto all = gather_json(comm_, json{{"gpu", gpu_json(monitor_.whole())},
-                                           {"peak_flops", peak_flops_}});
+  const auto all = gather_json(
+      comm_, json{{"gpu", gpu_json(monitor_.whole(), peak_flops_)}});
   if (comm_.rank() != 0) return "";
   const MetricFields fields = gpu_fields(all);
   if (fields.empty()) return "";

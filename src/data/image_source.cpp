@@ -154,6 +154,12 @@ int ImageSource::wanted_readers() const {
   return remote ? kObjectStoreReaders : 0;
 }
 
+bool ImageSource::reads_over_network() const {
+  return std::ranges::any_of(index_.containers(), [](const Container& c) {
+    return is_remote(c.path);
+  });
+}
+
 S3Options s3_options(const S3Config& config) {
   return {config.endpoint,
           config.region,

@@ -28,10 +28,6 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-bool remote(const Container& c) {
-  return is_s3(c.path) || on_network_file_system(c.path);
-}
-
 // In a shared folder each user has a place of his own.
 fs::path root_in(const std::string& folder) {
   return fs::path(folder) / ("chexnet-stage-" + std::to_string(::geteuid()));
@@ -163,7 +159,7 @@ ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
   for (const auto& c : index.containers()) {
     if (c.kind == ContainerKind::kFile)
       ++single_files;
-    else if (!automatic || remote(c))
+    else if (!automatic || is_remote(c.path))
       wanted.push_back(c);
   }
   if (single_files > 0 && !automatic && comm.rank() == 0)

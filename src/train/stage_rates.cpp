@@ -4,49 +4,44 @@
 //   same_batch                  copy + compute + gradients of others
 //   no_copy                            compute + gradients of others   (GPU)
 //   alone                       copy + compute               (several ranks)
-//   load        read + decode
-//   read        read
+//   load        read + decode + augment
+//   load_plain  read + decode                     (where something is
+//   augmented) read        read
 #include "chexnet/train/stage_rates.hpp"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cassert>
-#include <memory>
+#include <numeric>
+#include <vector>
 
 #include "batch_tensors.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/parallel.hpp"
-#include "chexnet/data/balanced.hpp"
 #include "chexnet/data/loader.hpp"
-#include "chexnet/data/pipeline.hpp"
+#include "training_stream.hpp"
 
 namespace chexnet {
 namespace {
 
-constexpr int kBatchesInRing = 4;   // at most: what they hold is not measured
+constexpr int kBatchesInRing = 4;   // at most
 constexpr double kLoadSeconds = 1;  // at least, unless kMostBatches come first
 constexpr int kMostBatches = 1000;
-constexpr double kReadSeconds = 1;
+constexpr double kReadSeconds = 1, kWholeSeconds = 1;
 
 class StageBench {
  public:
   StageBench(const RunContext& run, const StageRateOptions& options)
       : run_(run),
         options_(options),
-        reader_(*run.dataset.images, training_preprocessing(run.config.data),
-                augmentation_of(run.config.data), 1),
-        sampler_(training_sampler(
-            run.config.data, run.dataset.images->index(),
-            run.dataset.splits.train.rows,
-            {.draw_weights = weights_of_draw(run),
-             .batch = static_cast<uint64_t>(options.images * run.comm.size()),
-             .rank = run.comm.rank(),
-             .world_size = run.comm.size()})),
-        as_configured_(loader_options(run.config.data, options.images,
-                                      *run.dataset.images, run.device.cores)),
+        rows_(training_rows(run.config, run.dataset)),
+        stream_(run, rows_, int64_t{options.images} * run.comm.size(), 0),
+        plain_(*run.dataset.images, training_preprocessing(run.config.data),
+               Augmentation::none(), 0),
         step_(run.network, run.comm, options.step),
         silent_(run.network, run.comm, options.step.without_communication()),
         entries_(static_cast<double>(options.images * run.comm.size()) *
@@ -54,43 +49,80 @@ class StageBench {
 
   StageMeasurement measure() {
     StageMeasurement out;
-    out.rates.shared_cores = run_.device.cuda == nullptr;
-    out.workers = out.rates.workers = measure_computing(out.rates);
+    StageRates& rates = out.rates;
+    rates.shared_cores = run_.device.cuda == nullptr;
+    rates.one_host = run_.comm.world().local_size == run_.comm.size();
+    rates.over_network = run_.dataset.images->reads_over_network();
+    measure_computing(rates);
+    out.workers = rates.workers = measure_whole(rates);
     show("loading alone");
-    out.rates.load = load_rate(out.workers);
-    out.rates.load_one = out.workers == 1 ? out.rates.load : load_rate(1);
-    out.rates.read = read_rate(std::max(out.workers, as_configured_.readers));
+    rates.load = load_rate(stream_.reader, out.workers);
+    rates.load_one =
+        out.workers == 1 ? rates.load : load_rate(stream_.reader, 1);
+    if (stream_.reader.augments()) {
+      show("loading without augmentation");
+      rates.load_plain = load_rate(plain_, out.workers);
+    }
+    rates.read = read_rate(std::max(out.workers, stream_.options.readers));
     return out;
   }
 
  private:
-  static std::vector<double> weights_of_draw(const RunContext& run) {
-    if (run.config.train.sampling == SamplingKind::kUniform) return {};
-    return balanced_weights(run.dataset.manifest,
-                            run.dataset.splits.train.rows);
-  }
+  using Action = std::function<void()>;
+  struct Part {
+    const char* what;
+    double* rate;
+    Action action;
+  };
+
   void show(const std::string& what) const {
     if (options_.show) options_.show(what);
   }
 
-  // All rates with the network in them. Returns how many workers the loader
-  // came to use.
-  int measure_computing(StageRates& rates) {
-    Loader loader(run_.dataset.manifest, reader_, *sampler_, as_configured_,
-                  run_.device.batch_memory());
-    rates.whole = rate_of("the run as configured",
-                          [&] { train(step_, tensors_of(loader.next())); });
+  // All rates with the network in them but that of the run.
+  void measure_computing(StageRates& rates) {
+    Loader::Options on_this_thread = stream_.options;
+    on_this_thread.workers = on_this_thread.readers = 0;
+    Loader loader(run_.dataset.manifest, stream_.reader, *stream_.sampler,
+                  on_this_thread, run_.device.batch_memory());
     const BatchTensors same = tensors_of(loader.next());
-    rates.same_batch =
-        rate_of("the same batch again", [&] { train(step_, same); });
+    std::vector<Part> parts = {{"the same batch again", &rates.same_batch,
+                                [&] { train(step_, same); }}};
+    BatchTensors there = same;
     if (run_.device.cuda != nullptr) {
-      const BatchTensors there = {same.images.to(run_.device.where),
-                                  same.labels.to(run_.device.where)};
-      rates.no_copy = rate_of("without the copy", [&] { train(step_, there); });
+      there.images = same.images.to(run_.device.where);
+      there.labels = same.labels.to(run_.device.where);
+      parts.push_back(
+          {"without the copy", &rates.no_copy, [&] { train(step_, there); }});
     }
     if (run_.comm.size() > 1)
-      rates.alone =
-          rate_of("without gradients of others", [&] { train(silent_, same); });
+      parts.push_back({"without gradients of others", &rates.alone,
+                       [&] { train(silent_, same); }});
+    rates.noise = time(parts);
+  }
+
+  // By the mean of its steps: batches of a slow source come in bursts. Returns
+  // how many workers the loader came to use.
+  int measure_whole(StageRates& rates) {
+    Loader loader(run_.dataset.manifest, stream_.reader, *stream_.sampler,
+                  stream_.options, run_.device.batch_memory());
+    show("the run as configured");
+    take_ready(loader);
+    const int steps =
+        std::max(options_.rounds,
+                 std::min(kMostBatches,
+                          static_cast<int>(kWholeSeconds * rates.same_batch /
+                                           options_.images)));
+    double seconds = 0;
+    for (int step = -1; step < steps; ++step) {
+      if (step == 0) seconds = now_s();
+      show("the run as configured");
+      train(step_, tensors_of(loader.next()));
+    }
+    if (run_.device.cuda != nullptr) run_.device.cuda->synchronize();
+    seconds = now_s() - seconds;
+    run_.comm.all_reduce(std::span(&seconds, 1), ReduceOp::kMax);
+    rates.whole = steps * options_.images / seconds;
     return std::max(1, loader.stats().workers);
   }
 
@@ -99,60 +131,84 @@ class StageBench {
     step.run(batch.images, batch.labels, entries_, kRate, batch.sample_weights);
   }
 
-  // By the median time of `action`, of the slowest rank.
-  double rate_of(const char* what, const std::function<void()>& action) const {
-    std::vector<double> times;
-    for (int round = -1; round < options_.rounds; ++round) {
-      show(what);
-      run_.comm.barrier();
-      const double start = now_s();
-      action();
-      if (run_.device.cuda != nullptr) run_.device.cuda->synchronize();
-      if (round >= 0) times.push_back(now_s() - start);
+  // In turn, so that what else the machine does falls on all of them: each
+  // one's rate by its median time, of the slowest rank. Returns the largest
+  // distance between a part's quartiles, as a fraction of its median.
+  double time(const std::vector<Part>& parts) const {
+    std::vector<std::vector<double>> times(parts.size());
+    for (int round = -1; round < options_.rounds; ++round)
+      for (size_t p = 0; p < parts.size(); ++p) {
+        show(parts[p].what);
+        if (run_.device.cuda != nullptr) run_.device.cuda->synchronize();
+        run_.comm.barrier();
+        const double start = now_s();
+        parts[p].action();
+        if (run_.device.cuda != nullptr) run_.device.cuda->synchronize();
+        if (round >= 0) times[p].push_back(now_s() - start);
+      }
+    double noise = 0;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      std::array<double, 2> worst = {
+          quantile(times[p], 0.5),
+          quantile(times[p], 0.75) - quantile(times[p], 0.25)};
+      run_.comm.all_reduce(worst, ReduceOp::kMax);
+      *parts[p].rate = options_.images / worst[0];
+      noise = std::max(noise, worst[1] / worst[0]);
     }
-    double slowest = quantile(times, 0.5);
-    run_.comm.all_reduce(std::span(&slowest, 1), ReduceOp::kMax);
-    return options_.images / slowest;
+    return noise;
+  }
+
+  // What was loaded or read before the clock starts is not measured.
+  void take_ready(Loader& loader) const {
+    const int ahead = stream_.options.readers / options_.images + 1;
+    for (int i = 0; i < kBatchesInRing + ahead; ++i) loader.next();
   }
 
   // Loading in whole batches, nobody computing.
-  double load_rate(int threads) const {
-    Loader::Options alone = as_configured_;
+  double load_rate(const ImageReader& reader, int threads) const {
+    Loader::Options alone = stream_.options;
     alone.workers = threads;
-    Loader loader(run_.dataset.manifest, reader_, *sampler_, alone,
+    Loader loader(run_.dataset.manifest, reader, *stream_.sampler, alone,
                   run_.device.batch_memory());
-    for (int i = 0; i < kBatchesInRing; ++i) loader.next();
+    take_ready(loader);
     const double start = now_s();
     int batches = 0;
     const auto is_enough = [&] {
-      if (batches < 4 * options_.rounds) return false;
+      if (batches < options_.rounds) return false;
       return now_s() - start >= kLoadSeconds || batches >= kMostBatches;
     };
     for (; !is_enough(); ++batches) loader.next();
     return batches * options_.images / (now_s() - start);
   }
 
-  // What `threads` fetch, nobody decoding.
+  // What `threads` fetch, nobody decoding: the sum of their rates, each from
+  // its second image on, as the first one may wait for a connection.
   double read_rate(int threads) const {
-    std::atomic<uint64_t> fetched_images = 0;
-    const auto& rows = run_.dataset.splits.train.rows;
-    const double start = now_s();
-    parallel_for(static_cast<size_t>(threads), threads, [&](size_t) {
+    std::vector<double> rates(static_cast<size_t>(threads));
+    std::atomic<uint64_t> taken = 0;
+    parallel_for(rates.size(), threads, [&](size_t t) {
       FetchedImage fetched;
-      while (now_s() - start < kReadSeconds) {
+      const auto fetch = [&] {
         // From the end of the split: the other tests warmed up its beginning.
-        const uint64_t i = fetched_images++ % rows.size();
-        run_.dataset.images->fetch(rows[rows.size() - 1 - i], fetched);
-      }
+        const uint64_t i = taken++ % rows_.size();
+        run_.dataset.images->fetch(rows_[rows_.size() - 1 - i], fetched);
+      };
+      fetch();
+      const double start = now_s();
+      double seconds = 0;
+      int count = 0;
+      for (; seconds < kReadSeconds; seconds = now_s() - start, ++count)
+        fetch();
+      rates[t] = count / seconds;
     });
-    return static_cast<double>(fetched_images) / (now_s() - start);
+    return std::accumulate(rates.begin(), rates.end(), 0.0);
   }
 
   const RunContext& run_;
   const StageRateOptions& options_;
-  ImageReader reader_;
-  std::unique_ptr<Sampler> sampler_;
-  Loader::Options as_configured_;
+  const std::vector<uint32_t> rows_;
+  const TrainingStream stream_;
+  const ImageReader plain_;
   TrainStep step_, silent_;
   double entries_;  // labels of the global batch
 };

@@ -29,13 +29,12 @@
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/data/balanced.hpp"
-#include "chexnet/data/pipeline.hpp"
 #include "chexnet/model/engine/network_spec.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/library_error.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "rank_agreement.hpp"
+#include "training_stream.hpp"
 
 namespace chexnet {
 namespace {
@@ -70,52 +69,6 @@ double flops_per_image(const TrainingContext& run) {
          forward_multiply_adds(network_spec(run.config.model.arch),
                                static_cast<int>(run.config.data.crop));
 }
-
-// What feeds the loop on this rank; each member refers to those before it.
-struct Stream {
-  std::unique_ptr<Sampler> sampler;
-  ImageReader reader;
-  Loader loader;
-
-  // From `position` on. An order file also means: the pixels as they are.
-  Stream(const TrainingContext& run, const std::vector<uint32_t>& rows,
-         uint64_t position)
-      : sampler(training_sampler(
-            run.config.data, run.dataset.images->index(), rows,
-            {.seed = seed_of(run.config),
-             .keep_order = keeps_order(run.config),
-             .mixup = keeps_order(run.config) ? 0 : run.config.train.mixup,
-             .draw_weights = draw_weights(run, rows),
-             .batch = static_cast<uint64_t>(run.decisions.batch),
-             .first_position = position,
-             .rank = run.comm.rank(),
-             .world_size = run.comm.size()})),
-        reader(*run.dataset.images, training_preprocessing(run.config.data),
-               keeps_order(run.config) ? Augmentation::none()
-                                       : augmentation_of(run.config.data),
-               seed_of(run.config)),
-        loader(run.dataset.manifest, reader, *sampler,
-               loader_options(
-                   run.config.data,
-                   static_cast<int>(run.decisions.batch) / run.comm.size(),
-                   reader.source(), run.device.cores),
-               run.device.batch_memory()) {}
-
- private:
-  static bool keeps_order(const Config& config) {
-    return !config.train.order_file.empty();
-  }
-  static std::vector<double> draw_weights(const TrainingContext& run,
-                                          const std::vector<uint32_t>& rows) {
-    if (keeps_order(run.config) ||
-        run.config.train.sampling == SamplingKind::kUniform)
-      return {};
-    return balanced_weights(run.dataset.manifest, rows);
-  }
-  static uint64_t seed_of(const Config& config) {
-    return static_cast<uint64_t>(config.run.seed);
-  }
-};
 
 }  // namespace
 
@@ -161,14 +114,17 @@ ExitCode TrainingLoop::run() {
   if (state_.evaluation_due && !evaluate()) return stopped();
   damage_.emplace(DamagePolicy::of(parts_.config.data), images_,
                   static_cast<uint64_t>(parts_.decisions.batch));
-  Stream stream(parts_, rows, state_.position);
+  const TrainingStream stream(parts_, rows, parts_.decisions.batch,
+                              state_.position);
+  Loader loader(parts_.dataset.manifest, stream.reader, *stream.sampler,
+                stream.options, parts_.device.batch_memory());
 
   log_.begin(state_.step, total_steps_, images_, state_.unlogged);
   set_up.reset();
   watch_.skip();
-  stream.loader.record(parts_.profiler.recording());
-  const ExitCode code = run_steps(stream.loader);
-  loading_s_ = stream.loader.stats().loading_s;
+  loader.record(parts_.profiler.recording());
+  const ExitCode code = run_steps(loader);
+  loading_s_ = loader.stats().loading_s;
   return code;
 }
 

@@ -159,6 +159,7 @@ class Handler(HttpAnswers):
         file = os.path.join(args.folder, bucket, key)
         if not os.path.isfile(file):
             return self.error(404, 'NoSuchKey')
+        time.sleep(args.latency)
         size = os.path.getsize(file)
         wanted = self.headers.get('Range')
         with open(file, 'rb') as f:
@@ -207,6 +208,7 @@ parser.add_argument('folder')
 parser.add_argument('--port-file', required=True)
 parser.add_argument('--faults', type=float, default=0)
 parser.add_argument('--stall', type=float, default=5)
+parser.add_argument('--latency', type=float, default=0)
 parser.add_argument('--seed', type=int, default=1)
 parser.add_argument('--log')
 parser.add_argument('--region', default='')

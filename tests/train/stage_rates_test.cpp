@@ -44,7 +44,8 @@ Measured measure(const PhantomRun& run, Communicator& comm) {
 }  // namespace
 
 TEST_CASE("the stages of a run are measured one by one, and its weights stay") {
-  const PhantomRun run;
+  PhantomRun run;
+  run.config.data.flip = false;
   const auto solo = solo_communicator();
   const Measured measured = measure(run, *solo);
   const StageRates& rates = measured.of.rates;
@@ -52,6 +53,7 @@ TEST_CASE("the stages of a run are measured one by one, and its weights stay") {
   CHECK(rates.read > 0);
   CHECK(rates.load > 0);
   CHECK(rates.load_one == rates.load);  // it has one worker: measured once
+  CHECK(rates.load_plain == 0);         // nothing is augmented
   CHECK(rates.same_batch > 0);
   CHECK(rates.no_copy == 0);  // no GPU
   CHECK(rates.alone == 0);    // no other ranks
@@ -60,6 +62,18 @@ TEST_CASE("the stages of a run are measured one by one, and its weights stay") {
   CHECK(measured.shown.contains("the run as configured"));
   CHECK(measured.shown.contains("loading alone"));
   CHECK_FALSE(measured.weights_moved);
+}
+
+TEST_CASE("what a run changes in its pictures is measured by leaving it out") {
+  PhantomRun run;
+  run.config.data.rotate_deg = 10;
+  run.config.train.mixup = 0.4;
+  const auto solo = solo_communicator();
+  const Measured measured = measure(run, *solo);
+  CHECK(measured.of.rates.load_plain > 0);
+  CHECK(measured.shown.contains("loading without augmentation"));
+  CHECK_FALSE(measured.of.rates.over_network);
+  CHECK(measured.of.rates.one_host);
 }
 
 TEST_CASE("with other ranks the step without their gradients is measured too") {

@@ -19,6 +19,7 @@ struct Augmentation {
   bool flip = false;
   double crop_area_min = 0.8, rotate_deg = 0, zoom = 0, contrast = 0;
   static Augmentation none() { return {}; }
+  bool operator==(const Augmentation&) const = default;
 };
 
 // What is changed in one sample. The default changes nothing.

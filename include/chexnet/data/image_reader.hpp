@@ -62,6 +62,7 @@ class ImageReader {
   void decode(const Sample& sample, const FetchedImage& fetched, uint8_t* into,
               Scratch& scratch) const;
   int crop() const { return preprocessing_.crop; }
+  bool augments() const { return augmentation_ != Augmentation::none(); }
   const ImageSource& source() const { return source_; }
 
  private:

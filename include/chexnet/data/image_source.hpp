@@ -52,6 +52,7 @@ class ImageSource {
   // Requests worth having in flight for this source: more than 0 where each
   // read waits on a network.
   int wanted_readers() const;
+  bool reads_over_network() const;  // of some of its images at least
 
  private:
   ImageIndex index_;

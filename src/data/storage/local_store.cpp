@@ -23,6 +23,7 @@
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_parts.hpp"
 #include "chexnet/data/storage/store.hpp"
 #include "folder_walk.hpp"
 #include "outage_log.hpp"
@@ -215,6 +216,10 @@ bool on_network_file_system(const std::string& path) {
                                                        0x19830326};  // BeeGFS
   return std::ranges::find(kNetwork, static_cast<uint32_t>(info.f_type)) !=
          kNetwork.end();
+}
+
+bool is_remote(const std::string& path) {
+  return is_s3(path) || on_network_file_system(path);
 }
 
 }  // namespace chexnet

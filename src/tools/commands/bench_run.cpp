@@ -47,14 +47,17 @@ void print(const StageMeasurement& measured, bool as_json) {
                    {"reading, no preprocessing", shown(rates.read)},
                    {"loading alone", shown(rates.load)},
                    {"loading alone, one worker", shown(rates.load_one)},
+                   {"loading, nothing augmented", shown(rates.load_plain)},
                    {"the same batch again", shown(rates.same_batch)},
                    {"  and without the copy", shown(rates.no_copy)},
                    {"  and without gradients of others", shown(rates.alone)}},
       .json = {{"workers_now", workers},
+               {"noise", rates.noise},
                {"images_per_s",
                 {{"whole", rates.whole},
                  {"read", rates.read},
                  {"load", rates.load},
+                 {"load_plain", rates.load_plain},
                  {"load_one", rates.load_one},
                  {"same_batch", rates.same_batch},
                  {"no_copy", rates.no_copy},
@@ -109,8 +112,9 @@ int bench_run(const BenchRunOptions& options, Invocation& invocation) {
 void add_bench_run(CLI::App& bench, Invocation& invocation) {
   auto* command =
       bench.add_subcommand("run",
-                           "what limits training of a config: disk, decode, "
-                           "copy, compute or communication, and what to do");
+                           "what limits training of a config: disk, network, "
+                           "decode, augmentation, copy, compute or "
+                           "communication, and what to do");
   auto options = std::make_shared<BenchRunOptions>();
   command->add_option("config", options->files, "YAML files, as for train")
       ->required();

@@ -36,6 +36,7 @@ std::string contradiction(const StageRates& r) {
        {Pair{"the run", r.whole, "the same batch again", r.same_batch},
         Pair{"the run", r.whole, "loading alone", r.load},
         Pair{"loading", r.load, "reading alone", r.read},
+        Pair{"loading", r.load, "it without augmentation", r.load_plain},
         Pair{"the same batch", r.same_batch, "it without the copy", r.no_copy},
         Pair{"computing", with_others, "it without gradients of others",
              r.alone}})
@@ -45,7 +46,7 @@ std::string contradiction(const StageRates& r) {
   return "";
 }
 
-std::vector<std::string> disk_advice(const StageRates& r) {
+std::vector<std::string> reading_advice(const StageRates& r) {
   return {"reading must become " + times((1 + kShare) * r.same_batch / r.read) +
               " as fast: data.stage: auto, or a local disk by name (packs, "
               "shards and archives are copied once)",
@@ -53,20 +54,20 @@ std::vector<std::string> disk_advice(const StageRates& r) {
           "data.readers: 16 or more, so that many reads are in flight"};
 }
 
-std::vector<std::string> decode_advice(const StageRates& r, int workers) {
-  std::vector<std::string> text;
-  if (workers > r.workers)
-    text.push_back("data.workers: " + std::to_string(workers) +
-                   ", each with a core: one loads " + rate(r.load_one) +
-                   ", and " + std::to_string(r.workers) + " did so here");
-  text.push_back(
-      "chexnet-train pack --format pixels: images decoded and resized once; "
-      "reading alone gives " +
-      rate(r.read));
-  return text;
+std::vector<std::string> worker_advice(const StageRates& r, int workers) {
+  if (workers <= r.workers) return {};
+  return {"data.workers: " + std::to_string(workers) +
+          ", each with a core: one loads " + rate(r.load_one) + ", and " +
+          std::to_string(r.workers) + " did so here"};
 }
 
-std::vector<std::string> communication_advice(const std::string& gain) {
+std::vector<std::string> communication_advice(const std::string& gain,
+                                              bool shared_cores = false) {
+  if (shared_cores)
+    return {gain +
+                ": the ranks share this host's cores and memory, so fewer "
+                "of them (--ranks) with more threads each (launch.threads)",
+            "a larger train.batch, so that there is less of it per image"};
   return {gain +
               ": launch.gradient_compression: bf16 halves what travels, and "
               "launch.bucket_mb: 2 to 8 hides more of it behind backward",
@@ -96,8 +97,12 @@ const char* limit_name(Limit limit) {
       return "data";
     case Limit::kDisk:
       return "disk";
+    case Limit::kNetwork:
+      return "network";
     case Limit::kDecode:
       return "decode";
+    case Limit::kAugmentation:
+      return "augmentation";
     case Limit::kCopy:
       return "copy";
     case Limit::kCompute:
@@ -107,6 +112,38 @@ const char* limit_name(Limit limit) {
   }
   return "";
 }
+
+namespace {
+
+// Of a loader that is slower than what computes.
+LimitReport loading_limit(const StageRates& r, int workers) {
+  const std::string load = "loading reaches " + rate(r.load),
+                    network = "the network could take " + rate(r.same_batch);
+  if (r.read < kReadGain * r.load)
+    return {r.over_network ? Limit::kNetwork : Limit::kDisk,
+            load + " and " + rate(r.read) +
+                " without preprocessing, so reading is what takes the time; " +
+                network,
+            reading_advice(r), workers};
+  std::vector<std::string> advice = worker_advice(r, workers);
+  if (r.load_plain > kReadGain * r.load) {
+    advice.emplace_back(
+        "data.rotate_deg and data.zoom: 0, which take most of it");
+    return {Limit::kAugmentation,
+            load + ", and " + rate(r.load_plain) +
+                " where nothing is augmented; " + network,
+            advice, workers};
+  }
+  advice.push_back(
+      "chexnet-train pack --format pixels: images decoded and resized once; "
+      "reading alone gives " +
+      rate(r.read));
+  return {Limit::kDecode,
+          load + ", without preprocessing " + rate(r.read) + "; " + network,
+          advice, workers};
+}
+
+}  // namespace
 
 LimitReport limit_of(const StageRates& r) {
   const double compute = std::max({r.same_batch, r.no_copy, r.alone});
@@ -119,21 +156,10 @@ LimitReport limit_of(const StageRates& r) {
             why + ": these figures contradict each other",
             {"measure again while nothing else runs on this machine, with "
              "--steps 20"}};
-  if (r.load > 0 && r.load < (1 + kShare) * r.same_batch) {
-    if (r.read < kReadGain * r.load)
-      return {Limit::kDisk,
-              "loading reaches " + rate(r.load) + " and " + rate(r.read) +
-                  " without preprocessing, so reading is what takes the time; "
-                  "the network could "
-                  "take " +
-                  rate(r.same_batch),
-              disk_advice(r), workers};
-    return {Limit::kDecode,
-            "loading reaches " + rate(r.load) + ", without preprocessing " +
-                rate(r.read) + "; the network could take " + rate(r.same_batch),
-            decode_advice(r, workers), workers};
-  }
-  if (r.no_copy > 0 && r.same_batch < (1 - kShare) * r.no_copy)
+  if (r.load > 0 && r.load < (1 + kShare) * r.same_batch)
+    return loading_limit(r, workers);
+  const double share = std::max(kShare, r.noise);
+  if (r.no_copy > 0 && r.same_batch < (1 - share) * r.no_copy)
     return {Limit::kCopy,
             "the same batch gives " + rate(r.same_batch) + ", and " +
                 rate(r.no_copy) + " when it is on the GPU already",
@@ -142,13 +168,14 @@ LimitReport limit_of(const StageRates& r) {
              "bind the rank to the GPU's socket"},
             workers};
   const double with_others = r.no_copy > 0 ? r.no_copy : r.same_batch;
-  if (r.alone > 0 && with_others < (1 - kShare) * r.alone)
+  if (r.alone > 0 && with_others < (1 - share) * r.alone)
     return {Limit::kCommunication,
             "computing gives " + rate(with_others) +
                 " with gradients from the other ranks and " + rate(r.alone) +
                 " without",
             communication_advice("without them a rank is " +
-                                 times(r.alone / with_others) + " as fast"),
+                                     times(r.alone / with_others) + " as fast",
+                                 r.shared_cores && r.one_host),
             workers};
   std::string reason = "the same batch again gives " + rate(compute) +
                        ", the whole run " + rate(r.whole) +

@@ -28,6 +28,32 @@ TEST_CASE("the limit follows the tests of the articles") {
         .same_batch = 400},
        Limit::kDecode,
        9},
+      // … whose images come over a network.
+      {{.whole = 95,
+        .read = 120,
+        .load = 100,
+        .load_one = 50,
+        .same_batch = 400,
+        .over_network = true},
+       Limit::kNetwork,
+       9},
+      // Nothing augmented, it would be fast: augmentation.
+      {{.whole = 95,
+        .read = 5000,
+        .load = 100,
+        .load_plain = 140,
+        .load_one = 50,
+        .same_batch = 400},
+       Limit::kAugmentation,
+       9},
+      {{.whole = 95,
+        .read = 5000,
+        .load = 100,
+        .load_plain = 120,
+        .load_one = 50,
+        .same_batch = 400},
+       Limit::kDecode,
+       9},
       {{.whole = 300,
         .read = 5000,
         .load = 1000,
@@ -76,6 +102,35 @@ TEST_CASE("a limit by other ranks names no network: they may share a host") {
   CHECK(limit_name(Limit::kCommunication) == std::string("communication"));
 }
 
+TEST_CASE("a difference within the noise limits nothing") {
+  StageRates rates = {.whole = 290,
+                      .read = 5000,
+                      .load = 1000,
+                      .load_one = 500,
+                      .same_batch = 300,
+                      .no_copy = 350,
+                      .alone = 400};
+  CHECK(limit_of(rates).limit == Limit::kCopy);
+  rates.noise = 0.15;
+  CHECK(limit_of(rates).limit == Limit::kCompute);
+  rates.alone = 420;
+  CHECK(limit_of(rates).limit == Limit::kCommunication);
+}
+
+TEST_CASE("ranks that share a host's cores are told to be fewer") {
+  StageRates rates = {.whole = 95,
+                      .read = 5000,
+                      .load = 1000,
+                      .load_one = 500,
+                      .same_batch = 100,
+                      .alone = 200,
+                      .shared_cores = true};
+  const auto advice = [&] { return limit_of(rates).advice.front(); };
+  CHECK(advice().find("launch.bucket_mb") != std::string::npos);
+  rates.one_host = true;
+  CHECK(advice().find("fewer of them") != std::string::npos);
+}
+
 TEST_CASE("a finished run is diagnosed by what it waited for") {
   CHECK(limit_of(WaitShares{0.4, 0.05, 90, 100}).limit == Limit::kData);
   CHECK(limit_of(WaitShares{0.05, 0.3, 1, 100}).limit == Limit::kCommunication);
@@ -104,6 +159,7 @@ TEST_CASE("figures that contradict each other lead to no conclusion") {
         "100 images/s: these figures contradict each other");
   unknown([](StageRates& r) { r.read = 60; });
   unknown([](StageRates& r) { r.load = r.whole = 1000; });
+  unknown([](StageRates& r) { r.load_plain = 60; });
   unknown([](StageRates& r) { r.no_copy = 200; });
   unknown([](StageRates& r) { r.alone = 200; });
 }

@@ -76,5 +76,7 @@ void read_in_pieces(Store& store, const std::string& path, uint64_t offset,
 
 // NFS, Lustre, GPFS, SMB, Ceph, BeeGFS and whatever comes through FUSE.
 bool on_network_file_system(const std::string& path);
+// In an object store or on such a file system.
+bool is_remote(const std::string& path);
 
 }  // namespace chexnet

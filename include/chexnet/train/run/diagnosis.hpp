@@ -8,12 +8,14 @@
 
 namespace chexnet {
 
-// kUnknown: the figures contradict each other. kData: disk or decode.
+// kUnknown: the figures contradict each other. kData: any of the next four.
 enum class Limit {
   kUnknown,
   kData,
   kDisk,
+  kNetwork,  // that images are read over
   kDecode,
+  kAugmentation,
   kCopy,
   kCompute,
   kCommunication
@@ -24,15 +26,22 @@ const char* limit_name(Limit limit);  // "disk", "decode", …
 struct StageRates {
   double whole = 0;  // the run as configured
   double read = 0;   // files read, not decoded, with the loader's threads
-  // Read and decoded with the loader's threads, without computing.
+  // Read, decoded and augmented with the loader's threads, without computing.
   double load = 0;
+  double load_plain = 0;  // the same, nothing augmented
   double load_one = 0;    // the same with one thread
   double same_batch = 0;  // computing on one batch over and over: no loader
   double no_copy = 0;  // the same with the batch already on the GPU; 0 on a CPU
   // The same without gradients from other ranks; 0 for one rank.
   double alone = 0;
   bool shared_cores = false;  // loader and network compute on the same cores
+  bool one_host = false;      // holds all ranks
+  bool over_network = false;  // images come from a store or file system that is
+                              // elsewhere
   int workers = 0;            // that the loader came to use
+  // How far times of a step lie apart: the distance of their quartiles by their
+  // median.
+  double noise = 0;
 };
 
 struct LimitReport {
@@ -43,9 +52,10 @@ struct LimitReport {
 };
 // Unknown where a part is clearly slower than what holds it, as on a machine
 // that others use. Else the limit is the first of these that holds: loading
-// slower than 1.1 x
-// computing -> disk (leaving out the preprocessing gains under 30 %) or decode;
-// the copy takes over 10 % of the step; gradients take over 10 %; else compute.
+// slower than 1.1 x computing -> disk or network (leaving out the preprocessing
+// gains under 30 %), augmentation (leaving it out gains more than that) or
+// decode; the copy takes over 10 % of the step, and more than its noise;
+// gradients do; else compute.
 LimitReport limit_of(const StageRates& rates);
 
 // From a finished run's metrics: shares of the time spent waiting.

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <stop_token>
 #include <thread>
 
@@ -82,6 +83,56 @@ void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) b[i] = To(From(a[i]) + From(b[i]));
 }
 
+// Open MPI adds up buffers that are in place, and those of under four ranks,
+// along a binomial tree and sends them back down (coll/libnbc/nbc_iallreduce.c
+// of 4.1): between two hosts each link carries all bytes, one way after the
+// other, and between more the root's link several times as many. In a ring each
+// carries 2 (n - 1) / n of them, both ways at once. A variable of the library
+// chooses; it is set for large sums alone, as a tree has fewer hops. Where
+// there is no such variable (MPICH), or the user set it, all stays as it is.
+class RingSwitch {
+ public:
+  RingSwitch() {
+    int provided = 0, variable = 0, count = 0, value = 0;
+    if (MPI_T_init_thread(MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+      return;
+    is_open_ = true;
+    if (MPI_T_cvar_get_index("coll_libnbc_iallreduce_algorithm", &variable) !=
+            MPI_SUCCESS ||
+        MPI_T_cvar_handle_alloc(variable, nullptr, &handle_, &count) !=
+            MPI_SUCCESS)
+      return;
+    can_set_ = count == 1 && MPI_T_cvar_read(handle_, &value) == MPI_SUCCESS &&
+               value == 0;
+  }
+  ~RingSwitch() {
+    if (handle_ != MPI_T_CVAR_HANDLE_NULL) MPI_T_cvar_handle_free(&handle_);
+    if (is_open_) MPI_T_finalize();
+  }
+  RingSwitch(const RingSwitch&) = delete;
+  RingSwitch& operator=(const RingSwitch&) = delete;
+
+  // In place.
+  int iallreduce(void* data, int count, MPI_Datatype type, MPI_Op op,
+                 MPI_Comm comm, MPI_Request* request) {
+    constexpr int kLeastBytes = 65536, kOfLibrary = 0, kRing = 1;
+    int size = 0;
+    MPI_Type_size(type, &size);
+    const bool in_ring = can_set_ && count >= kLeastBytes / size;
+    if (in_ring) set(kRing);
+    const int rc =
+        MPI_Iallreduce(MPI_IN_PLACE, data, count, type, op, comm, request);
+    if (in_ring) set(kOfLibrary);
+    return rc;
+  }
+
+ private:
+  void set(int algorithm) { MPI_T_cvar_write(handle_, &algorithm); }
+
+  MPI_T_cvar_handle handle_ = MPI_T_CVAR_HANDLE_NULL;
+  bool is_open_ = false, can_set_ = false;
+};
+
 class MpiCommunicator final : public Communicator {
  public:
   explicit MpiCommunicator(const MpiOptions& options)
@@ -99,6 +150,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm_rank(host, &world_.local_rank);
     MPI_Comm_size(host, &world_.local_size);
     MPI_Comm_free(&host);
+    ring_.emplace();
     MPI_Op_create(sum_halves<to_bf16, from_bf16>, 1, &sum_bf16_);
     MPI_Op_create(sum_halves<to_fp16, from_fp16>, 1, &sum_fp16_);
   }
@@ -117,6 +169,7 @@ class MpiCommunicator final : public Communicator {
         abort_all(ExitCode::kHang);
       }
     }
+    ring_.reset();
     MPI_Op_free(&sum_bf16_);
     MPI_Op_free(&sum_fp16_);
     MPI_Comm_free(&comm_);
@@ -150,11 +203,11 @@ class MpiCommunicator final : public Communicator {
       else
         std::transform(values, values + buffer.count, pending.halves.begin(),
                        [scale](float v) { return to_fp16(v * scale); });
-      check_mpi(MPI_Iallreduce(
-                    MPI_IN_PLACE, pending.halves.data(), count, MPI_UINT16_T,
-                    compression_ == GradientCompression::kBf16 ? sum_bf16_
-                                                               : sum_fp16_,
-                    comm_, &pending.request),
+      check_mpi(ring_->iallreduce(pending.halves.data(), count, MPI_UINT16_T,
+                                  compression_ == GradientCompression::kBf16
+                                      ? sum_bf16_
+                                      : sum_fp16_,
+                                  comm_, &pending.request),
                 "all-reduce");
     } else {
       const bool is_double = buffer.type == ElementType::kF64;
@@ -162,9 +215,9 @@ class MpiCommunicator final : public Communicator {
         divide(static_cast<double*>(buffer.data), buffer.count);
       else
         divide(static_cast<float*>(buffer.data), buffer.count);
-      check_mpi(MPI_Iallreduce(MPI_IN_PLACE, buffer.data, count,
-                               is_double ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM,
-                               comm_, &pending.request),
+      check_mpi(ring_->iallreduce(buffer.data, count,
+                                  is_double ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM,
+                                  comm_, &pending.request),
                 "all-reduce");
     }
   }
@@ -320,6 +373,7 @@ class MpiCommunicator final : public Communicator {
   double timeout_s_;
   std::string chosen_by_;
   MPI_Comm comm_ = MPI_COMM_NULL;
+  std::optional<RingSwitch> ring_;  // while MPI is there
   MPI_Op sum_bf16_ = MPI_OP_NULL, sum_fp16_ = MPI_OP_NULL;
   World world_;
   GradientCompression compression_ = GradientCompression::kNone;

@@ -123,8 +123,13 @@ check "a pack trains" "$program" train "$small" --out "$scratch/from-pack" --set
 for pipeline in old new; do
   check "pipeline $pipeline trains on 2 ranks" "$program" train "$small" --out "$scratch/pipeline-$pipeline" --ranks 2 --set data.pipeline=$pipeline --set data.images=["$scratch/records"] --set train.max_steps=2 --set eval.splits=[] 2>"$scratch/log"
 done
+"$program" bench pipelines --shards "$scratch/records" --ranks 1,2 --resize 36 --crop 32 --batch 4 --steps 2 --json 2>"$scratch/log" >"$scratch/json"
+check "bench pipelines measures all three on each number of ranks" look 'assert sorted((r["pipeline"], r["ranks"]) for r in a["results"]) == [(p, n) for p in ("global", "new", "old") for n in (1, 2)] and all(r["images_per_s"] > 0 for r in a["results"])' "$scratch/json"
+"$program" bench loader "$small" --set data.images=["$scratch/records"] --workers 0,1 --batch 8 --count 8 --rounds 1 --json 2>"$scratch/log" >"$scratch/json"
+check "bench loader takes a config, and loads its training images" look "assert a['sources'][0]['images'] == $(grep -c ',train$' "$scratch/from-pack/split.csv")" "$scratch/json"
+refused 2 "nothing to load. Hint: a config, or --images FOLDER" bench loader
 check "bench run measures" "$program" bench run "$small" --steps 2 --set train.batch=8 2>"$scratch/log" >"$scratch/out"
-check "and names the limit" grep -qE "^limited by: (disk|decode|copy|compute|communication|unknown)" "$scratch/out"
+check "and names the limit" grep -qE "^limited by: (disk|decode|augmentation|copy|compute|communication|unknown)" "$scratch/out"
 check "status names that of a run" grep -qE "^limited by: (data|compute|communication)" <<<"$("$program" status "$scratch/from-pack" 2>"$scratch/log")"
 check "also as JSON" python3 -c "
 import json, sys

@@ -95,10 +95,13 @@ std::optional<GpuTotals> gpu_totals(const json& event) {
   totals.busy_fraction = mean_of(by_rank["busy_fraction"]);
   totals.full_fraction = mean_of(by_rank["full_fraction"]);
   totals.memory_bytes = most_of(by_rank["memory_bytes"]);
+  totals.ranks =
+      std::max(totals.gpus, static_cast<int>(number_in(event, "ranks")));
   // Of some of them alone a sum would mislead.
   const auto whole_sum = [&](const char* figure) {
     const ByRank& values = by_rank[figure];
-    return values.size() == utilization.size() ? sum_of(values) : 0;
+    const bool is_whole = std::cmp_equal(values.size(), totals.ranks);
+    return is_whole ? sum_of(values) : 0;
   };
   totals.power_w = whole_sum("power_w");
   totals.energy_j = whole_sum("energy_j");
@@ -117,6 +120,9 @@ std::optional<GpuTotals> gpu_totals(const json& event) {
 
 std::string gpu_figures_text(const GpuTotals& totals) {
   std::string text = percent(totals.utilization) + " busy in the mean";
+  if (totals.gpus < totals.ranks)
+    text += " of " + std::to_string(totals.gpus) + " (" +
+            counted(totals.ranks - totals.gpus, "other") + " told nothing)";
   if (totals.gpus > 1)
     text += " (rank " + std::to_string(totals.least_rank) + " least, " +
             percent(totals.least_utilization) + ")";
@@ -168,6 +174,7 @@ Json gpu_totals_json(const std::optional<GpuTotals>& totals) {
     for (const auto& [rank, value] : values)
       by_rank[figure][std::to_string(rank)] = value;
   return {{"gpus", totals->gpus},
+          {"ranks", totals->ranks},
           {"seconds", totals->seconds},
           {"images", totals->images},
           {"utilization", totals->utilization},

@@ -39,12 +39,16 @@ void read_gpus(RunSummary& run, const json& event) {
   if (percents.empty()) return;
   const auto least = by_figure(percents).front();
   const auto memory = by_figure(ranks_of(event, "gpu_memory_bytes"));
+  const ByRank power = ranks_of(event, "gpu_power_w");
+  // Of some of them alone a sum would mislead.
+  const bool knows_power = power.size() == percents.size() &&
+                           !std::cmp_less(power.size(), run.ranks);
   run.gpu = GpuUse{static_cast<int>(percents.size()),
                    sum_of(percents) / static_cast<double>(percents.size()),
                    least.first,
                    least.second,
                    memory.empty() ? 0 : memory.back().first,
-                   sum_of(ranks_of(event, "gpu_power_w"))};
+                   knows_power ? sum_of(power) : 0};
 }
 
 void read_ranks(RunSummary& run, const json& event) {

@@ -54,7 +54,8 @@ class StageBench {
     rates.one_host = run_.comm.world().local_size == run_.comm.size();
     rates.over_network = run_.dataset.images->reads_over_network();
     measure_computing(rates);
-    out.workers = rates.workers = measure_whole(rates);
+    out.workers = rates.workers = measure_whole(rates, out.damaged);
+    rates.serial = out.workers == 0;
     show("loading alone");
     rates.load = load_rate(stream_.reader, out.workers);
     rates.load_one =
@@ -63,7 +64,7 @@ class StageBench {
       show("loading without augmentation");
       rates.load_plain = load_rate(plain_, out.workers);
     }
-    rates.read = read_rate(std::max(out.workers, stream_.options.readers));
+    rates.read = read_rate(std::max({1, out.workers, stream_.options.readers}));
     return out;
   }
 
@@ -103,7 +104,7 @@ class StageBench {
 
   // By the mean of its steps: batches of a slow source come in bursts. Returns
   // how many workers the loader came to use.
-  int measure_whole(StageRates& rates) {
+  int measure_whole(StageRates& rates, int64_t& damaged) {
     Loader loader(run_.dataset.manifest, stream_.reader, *stream_.sampler,
                   stream_.options, run_.device.batch_memory());
     show("the run as configured");
@@ -117,13 +118,15 @@ class StageBench {
     for (int step = -1; step < steps; ++step) {
       if (step == 0) seconds = now_s();
       show("the run as configured");
-      train(step_, tensors_of(loader.next()));
+      const Batch& batch = loader.next();
+      damaged += batch.damaged;
+      train(step_, tensors_of(batch));
     }
     if (run_.device.cuda != nullptr) run_.device.cuda->synchronize();
     seconds = now_s() - seconds;
     run_.comm.all_reduce(std::span(&seconds, 1), ReduceOp::kMax);
     rates.whole = steps * options_.images / seconds;
-    return std::max(1, loader.stats().workers);
+    return loader.stats().workers;
   }
 
   void train(TrainStep& step, const BatchTensors& batch) const {

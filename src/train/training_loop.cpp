@@ -345,9 +345,12 @@ void TrainingLoop::count_skipped(const StepResult& result) {
                            ": the gradient is not finite" + whose;
   if (++skipped_in_a_row_ >= most)
     throw NumericError(
-        "{}. Hint: lower train.lr, set train.clip_norm, or look at the data; "
+        "{}. Hint: {}lower train.lr, set train.clip_norm, or look at the data; "
         "the last checkpoint is untouched",
-        what);
+        what,
+        parts_.config.launch.gradient_compression == GradientCompression::kFp16
+            ? "launch.gradient_compression=bf16, as fp16 ends at 65504; "
+            : "");
   if (parts_.comm.rank() != 0) return;
   if (step_.scales_dynamically() && !without_loss.empty())
     log_warning(what +

@@ -3,10 +3,14 @@
 # from an object store; decoding; augmentation; gradients, which come over a link of 1 Gbit/s; copies to a GPU.
 source tests/lib.sh
 export AWS_ACCESS_KEY_ID=AKTEST AWS_SECRET_ACCESS_KEY=secret/with+signs
-limited_by() {  # limited_by LIMIT COMMAND...: which writes the JSON of bench run
+limited_by() {  # limited_by LIMIT COMMAND...: which writes the JSON of bench run; on a busy machine it may ask to be run again
   local limit=$1; shift
-  "$@" >"$scratch/$limit.json" 2>"$scratch/err.txt" || { check "$limit: bench run: $(tail -n 5 "$scratch/err.txt")" false; return; }
-  look 'print(a["limit"] + ": " + a["reason"])' "$scratch/$limit.json"
+  for again in "" "--steps 20" "--steps 40"; do
+    # shellcheck disable=SC2086 # words
+    "$@" $again >"$scratch/$limit.json" 2>"$scratch/err.txt" || { check "$limit: bench run: $(tail -n 5 "$scratch/err.txt")" false; return; }
+    look 'print(a["limit"] + ": " + a["reason"])' "$scratch/$limit.json"
+    ! look 'assert a["limit"] != "unknown"' "$scratch/$limit.json" 2>/dev/null || break
+  done
   check "the limit is named: $limit" look "assert a['limit'] == '$limit' and a['advice']" "$scratch/$limit.json"
 }
 bench=("$program" bench run "$small" --set data.workers=1 --json)
@@ -38,7 +42,7 @@ else
   echo "skipped: a slow link needs root and tc: $(tail -n 1 "$scratch/log")"
 fi
 if [ -x "$CHEXNET_BUILD/chexnet-train-fake" ]; then
-  limited_by copy env FAKE_CUDA_DEVICES=1 FAKE_GPU_COPY_US=400000 "$CHEXNET_BUILD/chexnet-train-fake" "${bench[@]:1}" --steps 3 --set launch.device=fake --set train.precision=fp32
+  limited_by copy env FAKE_CUDA_DEVICES=1 FAKE_GPU_COPY_US=400000 "$CHEXNET_BUILD/chexnet-train-fake" "${bench[@]:1}" --set launch.device=fake --set train.precision=fp32
 else
   echo "skipped: copies to a GPU: no $CHEXNET_BUILD/chexnet-train-fake"
 fi

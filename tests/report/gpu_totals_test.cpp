@@ -28,6 +28,17 @@ nlohmann::json event() {
 
 }  // namespace
 
+TEST_CASE("a GPU that tells nothing leaves no sums, and is named") {
+  const auto totals = gpu_totals(nlohmann::json::parse(R"({
+    "seconds": 10, "images": 100, "ranks": 2, "utilization": {"0": 95},
+    "busy_fraction": {"0": 1}, "power_w": {"0": 300}, "energy_j": {"0": 3000}})"));
+  REQUIRE(totals);
+  CHECK(totals->power_w == 0);
+  CHECK_FALSE(totals->joules_per_image());
+  CHECK(gpu_figures_text(*totals).starts_with(
+      "95 % busy in the mean of 1 (1 other told nothing)"));
+}
+
 TEST_CASE("totals of GPUs: means, sums and the least of the ranks") {
   const auto totals = gpu_totals(event());
   REQUIRE(totals);

@@ -21,6 +21,7 @@ double sum_of(const ByRank& figures);
 
 struct GpuTotals {
   int gpus = 0;            // of ranks that told a utilization
+  int ranks = 0;           // of the run, each with a GPU
   double seconds = 0;      // from the first step of this start on
   double images = 0;       // trained in them
   double utilization = 0;  // percent of the time, mean of the GPUs

@@ -3,6 +3,7 @@
 // left out.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -22,7 +23,8 @@ struct StageRateOptions {
 
 struct StageMeasurement {
   StageRates rates;
-  int workers = 1;  // loader threads of the run as configured
+  int workers = 1;      // loader threads of the run as configured
+  int64_t damaged = 0;  // images that could not be decoded, of this rank's
 };
 
 // Trains at rate 0, so running statistics and the optimizer's state move and

@@ -12,6 +12,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/json.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -22,6 +23,7 @@
 #include "chexnet/train/run/config_agreement.hpp"
 #include "chexnet/train/run/dataset.hpp"
 #include "chexnet/train/run/diagnosis.hpp"
+#include "chexnet/train/run/run_decisions.hpp"
 #include "chexnet/train/run_context.hpp"
 #include "chexnet/train/stage_rates.hpp"
 #include "chexnet/train/trainer.hpp"
@@ -36,7 +38,7 @@ struct BenchRunOptions {
 };
 
 void print(const StageMeasurement& measured, bool as_json) {
-  const auto& [rates, workers] = measured;
+  const auto& [rates, workers, damaged] = measured;
   const auto shown = [](double r) {
     return r > 0 ? fixed(r, 1) + " images/s per rank" : "-";
   };
@@ -94,15 +96,21 @@ int bench_run(const BenchRunOptions& options, Invocation& invocation) {
                                            dataset.splits.train.rows.size()),
                                        .host_bytes = available_memory_bytes(),
                                        .cuda = device.cuda});
+  check_batch(config.train, batch, comm->size());
   const RunContext context{config, *comm, device, dataset, network, weights};
   Progress progress(comm->rank() == 0);
   StageRateOptions stages{
       .step = step_options(config, weights),
-      .images = std::max(1, static_cast<int>(batch) / comm->size()),
+      .images = static_cast<int>(batch) / comm->size(),
       .rounds = options.steps,
       .show = [&](const auto& what) { progress.show("bench run: " + what); }};
   const StageMeasurement measured = measure_stages(context, stages);
   progress.clear();
+  if (measured.damaged > 0)
+    log_warning("[bench] rank " + std::to_string(comm->rank()) + " met " +
+                counted(measured.damaged, "damaged image") +
+                ": training does with them what data.corrupt says. Hint: "
+                "chexnet-train inspect CONFIG names them");
   if (comm->rank() == 0) print(measured, options.json);
   return 0;
 }

@@ -89,19 +89,26 @@ std::map<int, double> read_measured(ScalingOptions& options) {
   try {
     options.model = json.at("model").get<std::string>();
     options.batch = json.at("batch").get<double>();
-    for (const auto& point : json.at("results"))
-      measured[point.at("ranks").get<int>()] =
-          point.at("images_per_s").get<double>();
+    for (const auto& point : json.at("results")) {
+      const double ranks = point.at("ranks").get<double>(),
+                   rate = point.at("images_per_s").get<double>();
+      require_range("measured: ranks", ranks, 1, 1'000'000);
+      require_range("measured: images_per_s", rate, kLeastRate, kMost);
+      if (ranks != std::floor(ranks) ||
+          !measured.emplace(static_cast<int>(ranks), rate).second)
+        throw ConfigError(
+            "[bench] --measured {}: {} ranks, no whole number or twice. Hint: "
+            "scripts/bench/scaling --ranks writes one",
+            options.measured, number_text(ranks));
+    }
+    json.at("results").at(0);
   } catch (const nlohmann::json::exception&) {
     throw ConfigError(
         "[bench] --measured {}: no measurement. Hint: scripts/bench/scaling "
         "writes one",
         options.measured);
   }
-  for (const auto& [ranks, rate] : measured) {
-    require_range("measured: ranks", ranks, 1, 1'000'000);
-    require_range("measured: images_per_s", rate, kLeastRate, kMost);
-  }
+  require_range("measured: batch", options.batch, 1, 1e6);
   if (options.rate.empty() && measured.contains(1))
     options.rate = number_text(measured[1]);
   return measured;
@@ -341,9 +348,12 @@ void add_bench_scaling(CLI::App& bench, Invocation& invocation) {
       ->capture_default_str();
   command->add_option("--epochs", options->epochs, "epochs")
       ->capture_default_str();
-  command->add_option("--measured", options->measured,
-                      "what scripts/bench/scaling wrote: shown beside the "
-                      "prediction, which starts from its rate of one rank");
+  command
+      ->add_option("--measured", options->measured,
+                   "what scripts/bench/scaling wrote: shown beside the "
+                   "prediction, which starts from its rate of one rank")
+      ->excludes("--batch")
+      ->excludes("--model");
   command
       ->add_option("--svg", options->svg, "write the curves to this SVG file")
       ->check(in_file_system());

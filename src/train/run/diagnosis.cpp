@@ -36,13 +36,17 @@ std::string contradiction(const StageRates& r) {
        {Pair{"the run", r.whole, "the same batch again", r.same_batch},
         Pair{"the run", r.whole, "loading alone", r.load},
         Pair{"loading", r.load, "reading alone", r.read},
-        Pair{"loading", r.load, "it without augmentation", r.load_plain},
         Pair{"the same batch", r.same_batch, "it without the copy", r.no_copy},
         Pair{"computing", with_others, "it without gradients of others",
              r.alone}})
     if (p.part > 0 && p.whole > kNoise * p.part)
       return std::string(p.whole_name) + " reaches " + rate(p.whole) +
              ", and " + p.part_name + ", a part of it, only " + rate(p.part);
+  if (r.load <= 0 || r.same_batch <= 0) return "";
+  const double in_turn = 1 / (1 / r.load + 1 / r.same_batch);
+  if (r.whole > 0 && r.whole < in_turn / 2)
+    return "the run reaches " + rate(r.whole) +
+           ", and loading and computing one after the other " + rate(in_turn);
   return "";
 }
 
@@ -83,7 +87,8 @@ std::vector<std::string> compute_advice(const StageRates& r) {
     text.emplace_back(
         "train.precision: bf16 or fp16; a larger train.batch while memory "
         "lasts");
-  text.emplace_back("more ranks");
+  text.emplace_back(r.shared_cores ? "more cores, or ranks on more hosts"
+                                   : "more ranks");
   return text;
 }
 
@@ -128,7 +133,8 @@ LimitReport loading_limit(const StageRates& r, int workers) {
   std::vector<std::string> advice = worker_advice(r, workers);
   if (r.load_plain > kReadGain * r.load) {
     advice.emplace_back(
-        "data.rotate_deg and data.zoom: 0, which take most of it");
+        "data.rotate_deg, data.zoom and data.contrast: what is 0 takes no "
+        "time");
     return {Limit::kAugmentation,
             load + ", and " + rate(r.load_plain) +
                 " where nothing is augmented; " + network,
@@ -156,7 +162,8 @@ LimitReport limit_of(const StageRates& r) {
             why + ": these figures contradict each other",
             {"measure again while nothing else runs on this machine, with "
              "--steps 20"}};
-  if (r.load > 0 && r.load < (1 + kShare) * r.same_batch)
+  const double enough = r.serial ? 1 / kShare : 1 + kShare;
+  if (r.load > 0 && r.load < enough * r.same_batch)
     return loading_limit(r, workers);
   const double share = std::max(kShare, r.noise);
   if (r.no_copy > 0 && r.same_batch < (1 - share) * r.no_copy)

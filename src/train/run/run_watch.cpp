@@ -58,8 +58,8 @@ IdleCause idle_cause(Phase phase) {
   return IdleCause::kHost;
 }
 
-// A rank's part of a `gpus` event; null without a GPU.
-json gpu_json(const Usage& whole, double peak_flops) {
+// A rank's part of a `gpus` event; null where its GPU tells nothing.
+json gpu_json(const Usage& whole) {
   if (whole.gpu_percent < 0) return nullptr;
   json figures = {{"utilization", whole.gpu_percent},
                   {"busy_fraction", whole.gpu_busy_fraction},
@@ -71,9 +71,7 @@ json gpu_json(const Usage& whole, double peak_flops) {
                   {"throttled_fraction", whole.throttled_fraction}};
   for (size_t i = 0; i < kIdleCauses; ++i)
     figures[std::string("idle_") + kIdleCauseNames[i]] = whole.gpu_idle[i];
-  return {{"figures", std::move(figures)},
-          {"reasons", whole.throttle_reasons},
-          {"peak_flops", peak_flops}};
+  return {{"figures", std::move(figures)}, {"reasons", whole.throttle_reasons}};
 }
 
 json usage_json(const Usage& usage) {
@@ -204,7 +202,8 @@ void RunWatch::exchange(int64_t step) {
                      {"data", median(data_s_)},
                      {"cpu_fraction", cpu_fraction()},
                      {"usage", usage_json(monitor_.take())},
-                     {"gpu", gpu_json(monitor_.whole(), peak_flops_)}};
+                     {"gpu", gpu_json(monitor_.whole())},
+                     {"peak_flops", peak_flops_}};
   const auto all = gather_json(comm_, mine);
   if (comm_.rank() != 0) return;
 
@@ -237,8 +236,12 @@ void RunWatch::exchange(int64_t step) {
 MetricFields RunWatch::gpu_fields(const std::vector<json>& all) const {
   std::map<std::string, FigureOfRanks> by_figure;
   std::string reasons;
-  double peak_flops = 0;
+  double peak_flops = 0;  // of all GPUs, also of those that tell nothing
+  bool knows_peaks = true;
   for (size_t r = 0; r < all.size(); ++r) {
+    const double peak = all[r]["peak_flops"];
+    peak_flops += peak;
+    knows_peaks = knows_peaks && peak > 0;
     const json& gpu = all[r]["gpu"];
     if (gpu.is_null()) continue;
     for (const auto& [name, value] : gpu["figures"].items())
@@ -246,7 +249,6 @@ MetricFields RunWatch::gpu_fields(const std::vector<json>& all) const {
     if (const std::string more = gpu["reasons"];
         !more.empty() && reasons.find(more) == std::string::npos)
       reasons += (reasons.empty() ? "" : "; ") + more;
-    peak_flops += gpu["peak_flops"].get<double>();
   }
   if (by_figure.empty()) return {};
   double seconds = 0;  // of steps, without what lies between
@@ -254,8 +256,9 @@ MetricFields RunWatch::gpu_fields(const std::vector<json>& all) const {
   const auto images = static_cast<double>(steps_ * batch_);
   MetricFields fields = {{"seconds", now_s() - begin_s_},
                          {"images", images},
+                         {"ranks", static_cast<int64_t>(all.size())},
                          {"throttle_reasons", reasons}};
-  if (seconds > 0 && peak_flops > 0 && flops_per_image_ > 0)
+  if (seconds > 0 && knows_peaks && flops_per_image_ > 0)
     fields.emplace_back("flops_utilization",
                         images * flops_per_image_ / (seconds * peak_flops));
   for (auto& [name, of_ranks] : by_figure)
@@ -297,8 +300,8 @@ std::string RunWatch::summary(int64_t step) {
 }
 
 std::string RunWatch::tell_gpus(int64_t step) {
-  const auto all = gather_json(
-      comm_, json{{"gpu", gpu_json(monitor_.whole(), peak_flops_)}});
+  const auto all = gather_json(comm_, json{{"gpu", gpu_json(monitor_.whole())},
+                                           {"peak_flops", peak_flops_}});
   if (comm_.rank() != 0) return "";
   const MetricFields fields = gpu_fields(all);
   if (fields.empty()) return "";

@@ -102,6 +102,18 @@ TEST_CASE("a limit by other ranks names no network: they may share a host") {
   CHECK(limit_name(Limit::kCommunication) == std::string("communication"));
 }
 
+TEST_CASE("without a worker loading limits a run that it hardly slows") {
+  StageRates rates = {.whole = 121,
+                      .read = 5000,
+                      .load = 435,
+                      .load_one = 435,
+                      .same_batch = 167};
+  CHECK(limit_of(rates).limit == Limit::kCompute);
+  rates.serial = true;
+  CHECK(limit_of(rates).limit == Limit::kDecode);
+  CHECK(limit_of(rates).advice.front().starts_with("data.workers: 1"));
+}
+
 TEST_CASE("a difference within the noise limits nothing") {
   StageRates rates = {.whole = 290,
                       .read = 5000,
@@ -159,7 +171,7 @@ TEST_CASE("figures that contradict each other lead to no conclusion") {
         "100 images/s: these figures contradict each other");
   unknown([](StageRates& r) { r.read = 60; });
   unknown([](StageRates& r) { r.load = r.whole = 1000; });
-  unknown([](StageRates& r) { r.load_plain = 60; });
+  unknown([](StageRates& r) { r.whole = 39; });  // 80 one after the other
   unknown([](StageRates& r) { r.no_copy = 200; });
   unknown([](StageRates& r) { r.alone = 200; });
 }

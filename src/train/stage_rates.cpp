@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "batch_tensors.hpp"
+#include "batch_upload.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/parallel.hpp"
@@ -114,13 +115,15 @@ class StageBench {
                  std::min(kMostBatches,
                           static_cast<int>(kWholeSeconds * rates.same_batch /
                                            options_.images)));
+    BatchUpload upload(run_.device.where);
     double seconds = 0;
     for (int step = -1; step < steps; ++step) {
       if (step == 0) seconds = now_s();
       show("the run as configured");
+      upload.wait();
       const Batch& batch = loader.next();
       damaged += batch.damaged;
-      train(step_, tensors_of(batch));
+      train(step_, upload.upload(tensors_of(batch)));
     }
     if (run_.device.cuda != nullptr) run_.device.cuda->synchronize();
     seconds = now_s() - seconds;

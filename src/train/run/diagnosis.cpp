@@ -33,7 +33,7 @@ std::string contradiction(const StageRates& r) {
   };
   const double with_others = r.no_copy > 0 ? r.no_copy : r.same_batch;
   for (const Pair& p :
-       {Pair{"the run", r.whole, "the same batch again", r.same_batch},
+       {Pair{"the run", r.whole, "the same batch again", with_others},
         Pair{"the run", r.whole, "loading alone", r.load},
         Pair{"loading", r.load, "reading alone", r.read},
         Pair{"the same batch", r.same_batch, "it without the copy", r.no_copy},
@@ -165,8 +165,10 @@ LimitReport limit_of(const StageRates& r) {
   const double enough = r.serial ? 1 / kShare : 1 + kShare;
   if (r.load > 0 && r.load < enough * r.same_batch)
     return loading_limit(r, workers);
-  const double share = std::max(kShare, r.noise);
-  if (r.no_copy > 0 && r.same_batch < (1 - share) * r.no_copy)
+  const double less = std::min(1 - kShare, 1 / (1 + r.noise));
+  // A run copies beside computing: what it hides limits nothing.
+  if (r.no_copy > 0 && r.same_batch < less * r.no_copy &&
+      r.whole < less * r.no_copy)
     return {Limit::kCopy,
             "the same batch gives " + rate(r.same_batch) + ", and " +
                 rate(r.no_copy) + " when it is on the GPU already",
@@ -175,7 +177,7 @@ LimitReport limit_of(const StageRates& r) {
              "bind the rank to the GPU's socket"},
             workers};
   const double with_others = r.no_copy > 0 ? r.no_copy : r.same_batch;
-  if (r.alone > 0 && with_others < (1 - share) * r.alone)
+  if (r.alone > 0 && with_others < less * r.alone)
     return {Limit::kCommunication,
             "computing gives " + rate(with_others) +
                 " with gradients from the other ranks and " + rate(r.alone) +

@@ -123,9 +123,16 @@ TEST_CASE("a difference within the noise limits nothing") {
                       .no_copy = 350,
                       .alone = 400};
   CHECK(limit_of(rates).limit == Limit::kCopy);
-  rates.noise = 0.15;
+  StageRates hidden = rates;
+  hidden.whole = 340;
+  hidden.alone = 0;
+  CHECK(limit_of(hidden).limit == Limit::kCompute);
+  rates.noise = 0.25;
   CHECK(limit_of(rates).limit == Limit::kCompute);
-  rates.alone = 420;
+  rates.alone = 450;
+  CHECK(limit_of(rates).limit == Limit::kCommunication);
+  rates.noise = 5;
+  rates.alone = 3500;
   CHECK(limit_of(rates).limit == Limit::kCommunication);
 }
 

@@ -57,7 +57,7 @@ struct LimitReport {
 // (10 x where nothing loads beside it) -> disk or network (leaving out the
 // preprocessing gains under 30 %), augmentation (leaving it out gains more than
 // that) or decode; the copy takes over 10 % of the step, and more than its
-// noise; gradients do; else compute.
+// noise, and the run does not hide it; gradients do; else compute.
 LimitReport limit_of(const StageRates& rates);
 
 // From a finished run's metrics: shares of the time spent waiting.

@@ -37,7 +37,6 @@ ip link set lo up && tc qdisc add dev lo root tbf rate 1gbit burst 2mbit latency
 SH
 if unshare --net bash "$scratch/on_a_slow_link" true 2>"$scratch/log"; then
   limited_by communication unshare --net bash "$scratch/on_a_slow_link" "${bench[@]}" --ranks 2 --set "launch.mpi_args=[--mca, pml, ob1, --mca, btl, 'tcp,self', --mca, btl_tcp_if_include, lo, --oversubscribe]"
-  check "by far" look 'assert a["images_per_s"]["alone"] > 3 * a["images_per_s"]["same_batch"]' "$scratch/communication.json"
 else
   echo "skipped: a slow link needs root and tc: $(tail -n 1 "$scratch/log")"
 fi

@@ -189,7 +189,7 @@ printf 'name: bare\nimages_per_s: 100\n' >"$scratch/bare.yaml"
 "$forked" bench scaling configs/clusters/c4140_v100.yaml --rate A100-80GB --ranks 1 >"$scratch/a100.txt"
 check "bench scaling names the basis of a computed rate" grep -qF "3300.0 images/s on one (computed, not measured: 2039 GB/s, NVIDIA A100 data sheet, 2021, SXM)" "$scratch/a100.txt"
 refused 2 "[bench] --rate A100 is no number, no file and no known GPU. Hint: T4, V100, A30, A40, A100-40GB, A100-80GB, L4, L40S, H100, H200; or images/s" bench scaling configs/clusters/c4140_v100.yaml --rate A100
-check "it says what it assumes" bash -c "'$forked' bench scaling '$scratch/bare.yaml' --ranks 1 | grep -qx '4 GPUs per host; links 100 GB/s and 3.0 us inside a host, 10.0 GB/s and 6.0 us between hosts; jitter .*'"
+check "it says what it assumes" bash -c "'$forked' bench scaling '$scratch/bare.yaml' --ranks 1 | grep -qx '4 GPUs per host; links 100 GB/s and 3.0 us inside a host, 10 GB/s and 6.0 us between hosts; jitter .*'"
 check "it gives 185 and 1913 images/s within 5 %" look 'one, sixteen = (r["images_per_s"] for r in a["results"])
 assert abs(one / 185.12 - 1) < 0.05 and abs(sixteen / 1912.82 - 1) < 0.05' "$scratch/scaling.json"
 echo 'gpus: 4' >"$scratch/cluster.yaml"

@@ -14,7 +14,10 @@
 #include <string>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/train/run/recipe.hpp"
+#include "chexnet/train/run/run_decisions.hpp"
 #include "device_deadline.hpp"
 
 namespace chexnet {
@@ -134,6 +137,21 @@ int64_t measured_images(const Config& config, Network& network,
   return found;
 }
 
+// One value has a variance of 0, and running variances of 0 make every
+// evaluation overflow. PyTorch refuses to train on it, too.
+void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
+  if (config.model.freeze_backbone) return;
+  const int64_t side = last_map_side(network_spec(config.model.arch),
+                                     static_cast<int>(config.data.crop));
+  if (side * side * images_per_batchnorm(config, batch, ranks) > 1) return;
+  throw ConfigError(
+      "[train] data.crop = {} leaves one pixel of an image, and each BatchNorm "
+      "sees one image: it has one value per channel, and no variance. Hint: a "
+      "larger data.crop, train.batch = {} or more, or "
+      "model.sync_batchnorm=true on several ranks",
+      config.data.crop, int64_t{2} * ranks * config.train.accumulate);
+}
+
 }  // namespace
 
 int64_t largest_step(const MeasureStep& measure, double budget, int64_t most) {
@@ -188,6 +206,19 @@ int64_t auto_batch(const Config& config, Network& network, Communicator& comm,
          (limits.cuda != nullptr
               ? measured_images(config, network, comm, *limits.cuda, most)
               : planned_images(config, network, comm, limits, most));
+}
+
+int64_t choose_batch(const RunContext& run, int64_t chosen_before) {
+  const Config& config = run.config;
+  int64_t batch = config.train.batch.value_or(chosen_before);
+  if (batch <= 0)
+    batch = auto_batch(
+        config, run.network, run.comm,
+        {static_cast<int64_t>(run.dataset.splits.train.rows.size()),
+         available_memory_bytes(), run.device.cuda});
+  check_batch(config.train, batch, run.comm.size());
+  check_batchnorm_values(config, batch, run.comm.size());
+  return batch;
 }
 
 }  // namespace chexnet

@@ -6,7 +6,6 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/process_usage.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/model/weights.hpp"
@@ -20,21 +19,6 @@
 
 namespace chexnet {
 namespace {
-
-// One value has a variance of 0, and running variances of 0 make every
-// evaluation overflow. PyTorch refuses to train on it, too.
-void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
-  if (config.model.freeze_backbone) return;
-  const int64_t side = last_map_side(network_spec(config.model.arch),
-                                     static_cast<int>(config.data.crop));
-  if (side * side * images_per_batchnorm(config, batch, ranks) > 1) return;
-  throw ConfigError(
-      "[train] data.crop = {} leaves one pixel of an image, and each BatchNorm "
-      "sees one image: it has one value per channel, and no variance. Hint: a "
-      "larger data.crop, train.batch = {} or more, or "
-      "model.sync_batchnorm=true on several ranks",
-      config.data.crop, int64_t{2} * ranks * config.train.accumulate);
-}
 
 // On rank 0, which the others get them from: ranks that share cores would only
 // wait longer for each other.
@@ -124,22 +108,8 @@ void check_inputs(const Config& config, const Dataset& dataset,
 }
 
 RunDecisions decide(const RunContext& run, const RunFolder& folder) {
-  const Config& config = run.config;
-  const auto images =
-      static_cast<int64_t>(run.dataset.splits.train.rows.size());
-  RunDecisions decisions;
-  decisions.chose_batch = !config.train.batch && folder.batch() <= 0;
-  if (config.train.batch)
-    decisions.batch = *config.train.batch;
-  else if (!decisions.chose_batch)
-    decisions.batch = folder.batch();
-  else
-    decisions.batch =
-        auto_batch(config, run.network, run.comm,
-                   {images, available_memory_bytes(), run.device.cuda});
-  check_batch(config.train, decisions.batch, run.comm.size());
-  check_batchnorm_values(config, decisions.batch, run.comm.size());
-  return decisions;
+  return {.batch = choose_batch(run, folder.batch()),
+          .chose_batch = !run.config.train.batch && folder.batch() <= 0};
 }
 
 std::string take_state(const TrainingContext& run, TrainStep& step,

@@ -33,9 +33,7 @@ std::optional<Dataset> load_data(const Config& config, const RunFolder& folder,
 void check_inputs(const Config& config, const Dataset& dataset,
                   Communicator& comm);
 
-// The batch: train.batch, or what an earlier start of the run chose for it, or
-// what fits the memory. ConfigError: the ranks cannot share it, or a BatchNorm
-// would see one value. Collective.
+// Collective. ConfigError of choose_batch.
 RunDecisions decide(const RunContext& run, const RunFolder& folder);
 
 // Weights, optimizer and loss scale before the first step, and in `state` the

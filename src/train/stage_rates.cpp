@@ -5,8 +5,8 @@
 //   no_copy                            compute + gradients of others   (GPU)
 //   alone                       copy + compute               (several ranks)
 //   load        read + decode + augment
-//   load_plain  read + decode                     (where something is
-//   augmented) read        read
+//   load_plain  read + decode             (where something is augmented)
+//   read        read
 #include "chexnet/train/stage_rates.hpp"
 
 #include <ATen/ATen.h>
@@ -55,17 +55,16 @@ class StageBench {
     rates.one_host = run_.comm.world().local_size == run_.comm.size();
     rates.over_network = run_.dataset.images->reads_over_network();
     measure_computing(rates);
-    out.workers = rates.workers = measure_whole(rates, out.damaged);
-    rates.serial = out.workers == 0;
+    rates.workers = measure_whole(rates, out.damaged);
     show("loading alone");
-    rates.load = load_rate(stream_.reader, out.workers);
+    rates.load = load_rate(stream_.reader, rates.workers);
     rates.load_one =
-        out.workers == 1 ? rates.load : load_rate(stream_.reader, 1);
+        rates.workers == 1 ? rates.load : load_rate(stream_.reader, 1);
     if (stream_.reader.augments()) {
       show("loading without augmentation");
-      rates.load_plain = load_rate(plain_, out.workers);
+      rates.load_plain = load_rate(plain_, rates.workers);
     }
-    rates.read = read_rate(std::max({1, out.workers, stream_.options.readers}));
+    rates.read = read_rate(std::max({1, rates.workers, stream_.options.readers}));
     return out;
   }
 

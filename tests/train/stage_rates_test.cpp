@@ -58,7 +58,7 @@ TEST_CASE("the stages of a run are measured one by one, and its weights stay") {
   CHECK(rates.no_copy == 0);  // no GPU
   CHECK(rates.alone == 0);    // no other ranks
   CHECK(rates.shared_cores);
-  CHECK(measured.of.workers == 1);
+  CHECK(measured.of.rates.workers == 1);
   CHECK(measured.shown.contains("the run as configured"));
   CHECK(measured.shown.contains("loading alone"));
   CHECK_FALSE(measured.weights_moved);

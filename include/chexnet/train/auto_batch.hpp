@@ -1,4 +1,4 @@
-// train.batch: auto.
+// The batch of a run: train.batch, which may be auto.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/model/network.hpp"
+#include "chexnet/train/run_context.hpp"
 
 namespace chexnet {
 
@@ -26,6 +27,12 @@ struct BatchLimits {
 // image per rank fits.
 int64_t auto_batch(const Config& config, Network& network, Communicator& comm,
                    const BatchLimits& limits);
+
+// The batch of a run, all ranks together: train.batch, or else the one an
+// earlier start chose for it (0: none did), or else auto_batch. Collective.
+// ConfigError: of auto_batch; the ranks cannot share it, or a BatchNorm would
+// see one value.
+int64_t choose_batch(const RunContext& run, int64_t chosen_before);
 
 // The most images, up to `most`, whose forward and backward pass fit the GPU of
 // this rank alone beside what it holds now; 0: not one. Overwrites gradients

@@ -23,7 +23,6 @@ struct StageRateOptions {
 
 struct StageMeasurement {
   StageRates rates;
-  int workers = 1;      // loader threads of the run as configured
   int64_t damaged = 0;  // images that could not be decoded, of this rank's
 };
 

@@ -13,7 +13,6 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
-#include "chexnet/core/process_usage.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/train/auto_batch.hpp"
@@ -23,7 +22,6 @@
 #include "chexnet/train/run/config_agreement.hpp"
 #include "chexnet/train/run/dataset.hpp"
 #include "chexnet/train/run/diagnosis.hpp"
-#include "chexnet/train/run/run_decisions.hpp"
 #include "chexnet/train/run_context.hpp"
 #include "chexnet/train/stage_rates.hpp"
 #include "chexnet/train/trainer.hpp"
@@ -38,13 +36,13 @@ struct BenchRunOptions {
 };
 
 void print(const StageMeasurement& measured, bool as_json) {
-  const auto& [rates, workers, damaged] = measured;
+  const StageRates& rates = measured.rates;
   const auto shown = [](double r) {
     return r > 0 ? fixed(r, 1) + " images/s per rank" : "-";
   };
   const LimitOutput output{
       .report = limit_of(rates),
-      .evidence = {{"as configured (" + counted(workers, "worker") + ")",
+      .evidence = {{"as configured (" + counted(rates.workers, "worker") + ")",
                     shown(rates.whole)},
                    {"reading, no preprocessing", shown(rates.read)},
                    {"loading alone", shown(rates.load)},
@@ -52,8 +50,10 @@ void print(const StageMeasurement& measured, bool as_json) {
                    {"loading, nothing augmented", shown(rates.load_plain)},
                    {"the same batch again", shown(rates.same_batch)},
                    {"  and without the copy", shown(rates.no_copy)},
-                   {"  and without gradients of others", shown(rates.alone)}},
-      .json = {{"workers_now", workers},
+                   {"  and without gradients of others", shown(rates.alone)},
+                   {"noise (quartiles of a step's time)",
+                    fixed(100 * rates.noise, 1) + " %"}},
+      .json = {{"workers_now", rates.workers},
                {"noise", rates.noise},
                {"images_per_s",
                 {{"whole", rates.whole},
@@ -89,15 +89,8 @@ int bench_run(const BenchRunOptions& options, Invocation& invocation) {
   network.parameters().initialize(1);
   const LossWeights weights = loss_weights(
       config.train.class_weights, dataset.manifest, dataset.splits.train);
-  const int64_t batch =
-      config.train.batch ? *config.train.batch
-                         : auto_batch(config, network, *comm,
-                                      {.images = static_cast<int64_t>(
-                                           dataset.splits.train.rows.size()),
-                                       .host_bytes = available_memory_bytes(),
-                                       .cuda = device.cuda});
-  check_batch(config.train, batch, comm->size());
   const RunContext context{config, *comm, device, dataset, network, weights};
+  const int64_t batch = choose_batch(context, 0);
   Progress progress(comm->rank() == 0);
   StageRateOptions stages{
       .step = step_options(config, weights),

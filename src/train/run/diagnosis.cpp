@@ -162,7 +162,7 @@ LimitReport limit_of(const StageRates& r) {
             why + ": these figures contradict each other",
             {"measure again while nothing else runs on this machine, with "
              "--steps 20"}};
-  const double enough = r.serial ? 1 / kShare : 1 + kShare;
+  const double enough = r.workers == 0 ? 1 / kShare : 1 + kShare;
   if (r.load > 0 && r.load < enough * r.same_batch)
     return loading_limit(r, workers);
   const double less = std::min(1 - kShare, 1 / (1 + r.noise));

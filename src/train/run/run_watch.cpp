@@ -58,9 +58,9 @@ IdleCause idle_cause(Phase phase) {
   return IdleCause::kHost;
 }
 
-// A rank's part of a `gpus` event; null where its GPU tells nothing.
-json gpu_json(const Usage& whole) {
-  if (whole.gpu_percent < 0) return nullptr;
+// A rank's part of a `gpus` event; without figures where its GPU tells nothing.
+json gpu_json(const Usage& whole, double peak_flops) {
+  if (whole.gpu_percent < 0) return {{"peak_flops", peak_flops}};
   json figures = {{"utilization", whole.gpu_percent},
                   {"busy_fraction", whole.gpu_busy_fraction},
                   {"full_fraction", whole.gpu_full_fraction},
@@ -71,7 +71,9 @@ json gpu_json(const Usage& whole) {
                   {"throttled_fraction", whole.throttled_fraction}};
   for (size_t i = 0; i < kIdleCauses; ++i)
     figures[std::string("idle_") + kIdleCauseNames[i]] = whole.gpu_idle[i];
-  return {{"figures", std::move(figures)}, {"reasons", whole.throttle_reasons}};
+  return {{"peak_flops", peak_flops},
+          {"figures", std::move(figures)},
+          {"reasons", whole.throttle_reasons}};
 }
 
 json usage_json(const Usage& usage) {
@@ -202,8 +204,7 @@ void RunWatch::exchange(int64_t step) {
                      {"data", median(data_s_)},
                      {"cpu_fraction", cpu_fraction()},
                      {"usage", usage_json(monitor_.take())},
-                     {"gpu", gpu_json(monitor_.whole())},
-                     {"peak_flops", peak_flops_}};
+                     {"gpu", gpu_json(monitor_.whole(), peak_flops_)}};
   const auto all = gather_json(comm_, mine);
   if (comm_.rank() != 0) return;
 
@@ -239,11 +240,11 @@ MetricFields RunWatch::gpu_fields(const std::vector<json>& all) const {
   double peak_flops = 0;  // of all GPUs, also of those that tell nothing
   bool knows_peaks = true;
   for (size_t r = 0; r < all.size(); ++r) {
-    const double peak = all[r]["peak_flops"];
+    const json& gpu = all[r]["gpu"];
+    const double peak = gpu["peak_flops"];
     peak_flops += peak;
     knows_peaks = knows_peaks && peak > 0;
-    const json& gpu = all[r]["gpu"];
-    if (gpu.is_null()) continue;
+    if (!gpu.contains("figures")) continue;
     for (const auto& [name, value] : gpu["figures"].items())
       if (value.get<double>() >= 0) by_figure[name][std::to_string(r)] = value;
     if (const std::string more = gpu["reasons"];
@@ -300,8 +301,7 @@ std::string RunWatch::summary(int64_t step) {
 }
 
 std::string RunWatch::tell_gpus(int64_t step) {
-  const auto all = gather_json(comm_, json{{"gpu", gpu_json(monitor_.whole())},
-                                           {"peak_flops", peak_flops_}});
+  const auto all = gather_json(comm_, json{{"gpu", gpu_json(monitor_.whole(), peak_flops_)}});
   if (comm_.rank() != 0) return "";
   const MetricFields fields = gpu_fields(all);
   if (fields.empty()) return "";

@@ -109,7 +109,7 @@ TEST_CASE("without a worker loading limits a run that it hardly slows") {
                       .load_one = 435,
                       .same_batch = 167};
   CHECK(limit_of(rates).limit == Limit::kCompute);
-  rates.serial = true;
+  rates.workers = 0;
   CHECK(limit_of(rates).limit == Limit::kDecode);
   CHECK(limit_of(rates).advice.front().starts_with("data.workers: 1"));
 }

@@ -38,8 +38,8 @@ struct StageRates {
   bool one_host = false;      // holds all ranks
   bool over_network = false;  // images come from a store or file system that is
                               // elsewhere
-  bool serial = false;        // no worker: the step waits for each image
-  int workers = 0;            // that the loader came to use
+  // That the loader came to use; 0: the step waits for each image.
+  int workers = 1;
   // How far times of a step lie apart: the distance of their quartiles by their
   // median.
   double noise = 0;

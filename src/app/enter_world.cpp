@@ -273,6 +273,7 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   const RanksToStart ranks = ranks_to_start(config, job, invocation);
   const SelfLaunch& launch = ranks.launch;
   check_batch_of(task, launch.layout.ranks);
+  check_folder_of(task);
   if (task.dry_run) {
     std::cout
         << (launch.alone
@@ -293,7 +294,6 @@ RankWorld enter_world(const LaunchConfig& config, Invocation& invocation,
   if (!launch.alone) {
     refuse_unreachable_input(task);
     refuse_failed(start_checks(config, ranks));
-    check_folder_of(task);
     log_info("starting " + counted(launch.layout.ranks, "rank") + " by " +
              ranks.mpirun.name().text() + ": " +
              command_text(start_command(launch)));

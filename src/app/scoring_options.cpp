@@ -193,7 +193,8 @@ void print_scores(SplitScores result, const Scored& scored,
         options.figures,
         figures_csv({result.figures, result.points, result.prevalence,
                      result.reliability, result.subgroups,
-                     result.comparison ? &*result.comparison : nullptr}));
+                     result.comparison ? &*result.comparison : nullptr}),
+        {}, "--figures");
   std::cout << (options.json ? json_text(scores_json(result))
                              : scores_text(result))
             << std::endl;

@@ -207,8 +207,9 @@ void sync_file(const fs::path& path) {
 void sync_folder(const fs::path& path) { sync_file(path); }
 
 void write_atomically(const fs::path& path, std::string_view text,
-                      std::optional<unsigned> mode) {
-  OutputFile out(path, mode);
+                      std::optional<unsigned> mode,
+                      const std::string& chosen_by) {
+  OutputFile out(path, mode, chosen_by);
   out.write(text);
   out.commit();
   sync_folder(folder_of(path));

@@ -89,8 +89,13 @@ std::vector<FoundImage> find_undamaged_images(
     std::vector<std::string>* damage) {
   containers.clear();
   std::vector<StoredFile> files;  // [container]
+  Progress progress(true);
+  const double start = now_s();
   for (const auto& source : sources) {
-    auto listed = stores.of(source).list(source, tick);
+    auto listed = stores.of(source).list(source, [&] {
+      tick();
+      progress.show("listing " + source + ": " + readable_s(now_s() - start));
+    });
     std::ranges::sort(listed, {}, &StoredFile::path);
     for (auto& file : listed) {
       if (is_index_file(file.path)) continue;
@@ -99,6 +104,7 @@ std::vector<FoundImage> find_undamaged_images(
       files.push_back(std::move(file));
     }
   }
+  progress.clear();
   if (damage != nullptr) damage->assign(containers.size(), "");
   auto parts = all_parts(files, containers, stores, tick, damage);
   std::vector<FoundImage> found;

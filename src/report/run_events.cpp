@@ -98,7 +98,11 @@ void add_train(RunSummary& run, const json& event) {
       std::min(number_of(event, "steps", 1),
                static_cast<double>(run.step - run.waits.last_step));
   add_waits(run.waits, event);
-  run.epoch = event.value("epoch", run.epoch);
+  if (const int64_t epoch = event.value("epoch", run.epoch);
+      epoch != run.epoch) {
+    run.epoch = epoch;
+    run.epoch_end_step = run.step;
+  }
   run.loss = number_of(event, "loss", std::nan(""));
   run.images_per_s = number_of(event, "images_per_s", 0);
   const double seconds =

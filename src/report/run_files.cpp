@@ -84,6 +84,10 @@ bool is_file_of_job(const fs::directory_entry& entry) {
 void check_may_hold_run(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / "config.yaml", error)) return;
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
+    throw CheckpointError(
+        "[run] {}: is no folder. Hint: name a new or an empty folder by --out",
+        printable(folder.string()));
   std::vector<std::string> others;
   for (fs::directory_iterator it(folder, error);
        !error && it != fs::directory_iterator(); it.increment(error)) {

@@ -194,9 +194,7 @@ std::string summary_text(const RunSummary& run) {
     return aligned({{"run", run.folder + "  (waiting)"},
                     {"job", run.job + ", submitted and not begun: the batch "
                                       "system says when, or why not"}});
-  // run.epoch counts complete ones: a run that goes on is in the next.
-  const bool complete = run.total_steps > 0 && run.step >= run.total_steps;
-  const int64_t epoch = complete ? run.epoch : run.epoch + 1;
+  const int64_t epoch = run.epoch + (run.step > run.epoch_end_step ? 1 : 0);
   Rows rows = {{"run", run.folder + "  (" + run.state + ")"}};
   if (run.total_steps > 0)
     rows.emplace_back("step", std::to_string(run.step) + " of " +

@@ -211,7 +211,12 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
       train_on({config, *comm, device, *dataset, network, weights}, folder,
                stop, timeline, profiler, state, request.resume_command);
   outcome.run_folder = folder.path().string();
-  if (outcome.train_s <= 0) return outcome;  // the same on all ranks
+  if (outcome.train_s <= 0) {  // the same on all ranks
+    if (!request.timeline.file.empty() && comm->rank() == 0)
+      log_warning("[timeline] " + request.timeline.file.string() +
+                  ": not written, for this start made no step");
+    return outcome;
+  }
   folder.finish_commands(
       *comm, [&stop](double waited_s) { return stop.may_wait(waited_s); });
   outcome.failed_commands = folder.failed_commands();

@@ -142,7 +142,13 @@ one=(--set train.max_steps=2 --set eval.splits=[] --set data.val_fraction=0)
 check "no start so far left a folder" [ ! -e "$scratch/run" ]
 shared_run plain "$scratch/run" || exit 1
 sum=$(sha256sum "$(weights "$scratch/run")")
+locked=$(stat -c %Y-%i "$scratch/run/.lock")
 started 4 "holds a run already" "${T[@]}" "${one[@]}"
+refused 4 "holds a run already" "${T[@]}" "${one[@]}" --dry-run
+check "a refused start leaves the run's lock as it is" [ "$(stat -c %Y-%i "$scratch/run/.lock")" = "$locked" ]
+for ranks in 1 2; do refused 4 "kept.yaml: is no folder" train "$small" --out "$scratch/kept.yaml" --set train.batch=8 --ranks $ranks; done
+"$program" "${T[@]}" "${one[@]}" --resume auto --timeline "$scratch/none.json" 2>"$scratch/err.txt" >/dev/null
+check "a run that is complete says that it recorded no timeline" grep -q "none.json: not written, for this start made no step" "$scratch/err.txt"
 for refusal in "4 holds a run already" "2 train.lr: 0.001 -> 0.5 --resume auto --set train.lr=0.5"; do
   refused "${refusal%% *}" "$(sed 's/^. //; s/ --resume.*//' <<<"$refusal")" "${T[@]}" "${one[@]}" --set train.batch=8 --ranks 4 $(grep -o -- '--resume .*' <<<"$refusal")
   check "before mpirun starts a rank" bash -c "! grep -q 'starting 4 ranks' '$scratch/err.txt'"
@@ -190,6 +196,8 @@ if [ "$(id -u)" = 0 ] && mkdir "$scratch/disk" && mount -t tmpfs -o size=120m tm
   mount -t tmpfs -o size=64k tmpfs "$scratch/disk"; head -c 65536 /dev/zero >"$scratch/disk/full"
   "$program" train "$small" --out "$scratch/beside" --set train.max_steps=1 --set eval.splits=[] --set run.prometheus="$scratch/disk" 2>"$scratch/err.txt"; rc=$?
   check "a full disk of run.prometheus ends no run (exit $rc), and the hint names the key" eval '[ $rc = 0 ] && grep -q "write elsewhere with run.prometheus. The run goes on" "$scratch/err.txt"'
+  "$program" train "$small" --out "$scratch/timed" --set train.max_steps=1 --set eval.splits=[] --timeline "$scratch/disk/t.json" 2>"$scratch/err.txt"; rc=$?
+  check "nor does one of a timeline (exit $rc)" eval '[ $rc = 0 ] && grep -q "t.json.*write elsewhere with --timeline" "$scratch/err.txt"'
   refused 4 "No space left on device" phantom "$scratch/disk/set" --images 4 --size 32
   check "no half-made phantom stays" test ! -e "$scratch/disk/set"
   umount "$scratch/disk"

@@ -213,7 +213,10 @@ TEST_CASE("the epoch shown is the one at work, of a whole run the last") {
   CHECK(summary_text(run).find("19 of 20, epoch 1") != std::string::npos);
   run.step = 20;
   run.epoch = 1;
+  run.epoch_end_step = 20;
   CHECK(summary_text(run).find("20 of 20, epoch 1") != std::string::npos);
+  run.epoch_end_step = 15;  // train.max_steps ends it within the second
+  CHECK(summary_text(run).find("20 of 20, epoch 2") != std::string::npos);
 }
 
 TEST_CASE(
@@ -452,6 +455,7 @@ TEST_CASE(
   const RunSummary summary = summarize_run(run);
   CHECK(summary.step == 6);
   CHECK(summary.epoch == 1);
+  CHECK(summary.epoch_end_step == 6);
   CHECK(summary.loss == 0.5);
   // 4 steps of 10 images at 20 images/s are 2 s; a quarter of it was waiting.
   CHECK(summary.data_wait_fraction == Approx(0.25));

@@ -52,7 +52,8 @@ class OutputFile {
 
 // An OutputFile of one piece, and fsync of its folder.
 void write_atomically(const std::filesystem::path& path, std::string_view text,
-                      std::optional<unsigned> mode = {});
+                      std::optional<unsigned> mode = {},
+                      const std::string& chosen_by = "--out");
 void sync_file(const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& path);
 

@@ -42,7 +42,8 @@ struct RunSummary {
   int64_t damaged_lines = 0;  // of it
   bool has_results = false;   // results.json, which a run writes at its end
   int64_t batch = 0;          // of all ranks; 0: not settled yet
-  int64_t step = 0, total_steps = 0, epoch = 0, ranks = 0, restarts = 0;
+  int64_t step = 0, total_steps = 0, ranks = 0, restarts = 0;
+  int64_t epoch = 0, epoch_end_step = 0;  // complete ones; the last one's end
   double images_per_s = 0;  // over the last train line; 0: none yet
   std::optional<double> data_wait_fraction;  // of it, mean of the ranks
   RunWaits waits;

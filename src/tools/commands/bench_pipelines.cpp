@@ -153,11 +153,11 @@ int run(const BenchPipelinesOptions& options, Invocation& invocation) {
   }
   progress.clear();
   if (!options.svg.empty())
-    write_atomically(options.svg, svg_plot(rate) + "\n");
+    write_atomically(options.svg, svg_plot(rate) + "\n", {}, "--svg");
   if (!options.svg.empty())
     write_atomically(
         options.svg.substr(0, options.svg.rfind(".svg")) + "-cpu.svg",
-        svg_plot(cpu) + "\n");
+        svg_plot(cpu) + "\n", {}, "--svg");
   if (options.json) std::cout << Json{{"results", results}}.dump() << std::endl;
   return 0;
 }

@@ -217,13 +217,13 @@ class Conversion {
 
   void write_outcomes(const fs::path& file) const {
     write_atomically(file, "file,image,problem,instance,note\n" + outcomes_,
-                     0600);
+                     0600, "--outcomes-file");
   }
 
   void write_map(const fs::path& map) {
     for (const auto& one : damaged_)
       secret_ += one.what + ",,,,," + csv_field(one.path) + "\n";
-    write_atomically(map, secret_, 0600);
+    write_atomically(map, secret_, 0600, "--map-file");
   }
 
   void write_set() {

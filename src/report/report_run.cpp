@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/data/findings.hpp"
+#include "chexnet/report/overlap_figure.hpp"
 #include "chexnet/report/plot.hpp"
 #include "history.hpp"
 #include "page.hpp"
@@ -108,6 +109,20 @@ std::string gpu_part(const Json& totals) {
          table.html();
 }
 
+// Loading beside training, of the run's own times.
+std::string overlap_part(const Json& overlap) {
+  const auto loading = number(overlap, "loading_ms"),
+             computing = number(overlap, "computing_ms"),
+             step = number(overlap, "step_ms");
+  constexpr double kMost = 1e9;  // more is no time of a step
+  const auto is_time = [](const std::optional<double>& ms) {
+    return ms && *ms > 0 && *ms < kMost;
+  };
+  if (!is_time(loading) || !is_time(computing) || !is_time(step)) return "";
+  return html_figure(svg_overlap({*loading, *computing, *step}),
+                     "Loading and training, means of the last start's steps");
+}
+
 }  // namespace
 
 std::string training_section(const std::filesystem::path& folder,
@@ -139,7 +154,8 @@ std::string training_section(const std::filesystem::path& folder,
                .curves = {history.data_wait, history.allreduce_wait},
                .x_from_zero = true,
                .from_zero = true},
-              "Time in which a step computes nothing, mean of the ranks");
+              "Time in which a step computes nothing, mean of the ranks") +
+      overlap_part(member(results, "overlap"));
   std::string gpus = gpu_part(member(results, "gpu_totals"));
   if (figures.empty()) return gpus;
   std::string html = html_grid(figures) + gpus;

@@ -105,6 +105,7 @@ void write_results(const std::filesystem::path& folder, const RunFacts& facts,
   json["gpu_totals"] = gpu_totals_json(facts.gpu_totals);
   for (const auto& row : facts.settings)
     json["settings"].push_back({row.first, row.second});
+  json["overlap"] = facts.overlap;
   if (!facts.transports.empty()) json["transports"] = facts.transports;
   json["resume_changes"] = Json::array();
   for (const auto& change : facts.changes)

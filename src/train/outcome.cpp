@@ -52,11 +52,7 @@ std::string outcome_json(const TrainOutcome& outcome) {
                          {"train_s", figure(outcome.train_s)},
                          {"evaluate_s", figure(outcome.evaluate_s)},
                          {"complete", outcome.code == ExitCode::kDone}};
-  if (const auto& overlap = outcome.overlap)
-    json["overlap"] = {{"loading_ms", 1e3 * overlap->loading_s},
-                       {"computing_ms", 1e3 * overlap->computing_s},
-                       {"step_ms", 1e3 * overlap->step_s},
-                       {"hidden", overlap->hidden}};
+  if (outcome.overlap) json["overlap"] = overlap_json(*outcome.overlap);
   if (outcome.failed_commands)
     json["after_checkpoint_failures"] = *outcome.failed_commands;
   for (const auto& result : outcome.results)

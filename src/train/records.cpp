@@ -121,7 +121,8 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
 }
 
 void finish_records(const TrainingLoop::Parts& parts, TrainState state,
-                    const Rows& settings, const FinalScores& finals) {
+                    const Rows& settings, const FinalScores& finals,
+                    const std::optional<Overlap>& overlap) {
   warn_of_missing_images(parts.dataset);
   parts.folder.require_lock();
   const auto& folder = parts.folder.path();
@@ -129,6 +130,7 @@ void finish_records(const TrainingLoop::Parts& parts, TrainState state,
   facts.scored = finals.best ? "best" : "last";
   facts.scored_step = finals.step;
   facts.changes = state.changes;
+  if (overlap) facts.overlap = overlap_json(*overlap);
   facts.gpu_totals = summarize_run(folder).gpu_totals;
   write_results(folder, facts, finals.splits);
   write_report(folder);

@@ -21,6 +21,7 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
 
 // When all is done: results.json, the report, and a checkpoint that says so.
 void finish_records(const TrainingLoop::Parts& parts, TrainState state,
-                    const Rows& settings, const FinalScores& finals);
+                    const Rows& settings, const FinalScores& finals,
+                    const std::optional<Overlap>& overlap);
 
 }  // namespace chexnet

@@ -80,7 +80,7 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
   outcome.results = finals->splits;
   const Profiler::Span writing(&parts.profiler, Phase::kResults);
   if (parts.comm.rank() == 0)
-    finish_records(parts, loop.state(), settings, *finals);
+    finish_records(parts, loop.state(), settings, *finals, outcome.overlap);
   return outcome;
 }
 

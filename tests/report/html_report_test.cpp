@@ -58,6 +58,8 @@ RunFacts facts_of(const std::string& name) {
   RunFacts facts;
   facts.name = name;
   facts.command = "chexnet-train train x";
+  facts.overlap = {
+      {"loading_ms", 30.0}, {"computing_ms", 120.0}, {"step_ms", 125.0}};
   facts.table = "/data/secret/table.csv";
   facts.splits = {{"train", 500, 300, "aa"}, {"test", 140, 70, "bb"}};
   facts.patients_in_two_splits = 0;
@@ -184,6 +186,20 @@ TEST_CASE("the transports of a run, or why they are not known, are shown") {
   facts.transports = Json::object();  // one rank, or CPUs
   write_results(run.folder.path(), facts, {});
   CHECK_FALSE(has(report_html(run.folder.path(), {}), "NCCL"));
+}
+
+TEST_CASE("a run's own times are drawn with and without pipelining") {
+  const ScratchFolder folder;
+  RunFacts facts = facts_of("r");
+  const auto page = [&] {
+    write_results(folder.path(), facts, {});
+    return report_html(folder.path(), {});
+  };
+  CHECK(has(page(), "Without pipelining, computed: 150 ms a step"));
+  for (const Json& step : {Json(nullptr), Json(0), Json(-1), Json(1e300)}) {
+    facts.overlap["step_ms"] = step;
+    CHECK_FALSE(has(page(), "pipelining"));
+  }
 }
 
 TEST_CASE("no text of a run becomes markup of its report") {

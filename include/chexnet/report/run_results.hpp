@@ -40,6 +40,7 @@ struct RunFacts {
   int64_t scored_step = 0;
   Rows settings;
   std::optional<GpuTotals> gpu_totals;
+  Json overlap;                      // overlap_json; null: no step was made
   Json transports = Json::object();  // of NCCL; empty: it connected nothing
 };
 

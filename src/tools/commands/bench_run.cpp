@@ -13,8 +13,10 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/report/overlap_figure.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
@@ -31,6 +33,7 @@ namespace {
 
 struct BenchRunOptions {
   std::vector<std::string> files, set;
+  std::string svg;
   int steps = 5, ranks = 0;
   bool json = false;
 };
@@ -66,6 +69,13 @@ void print(const StageMeasurement& measured, bool as_json) {
                  {"alone", rates.alone}}}}};
   std::cout << (as_json ? json_text(output.whole_json()) + "\n" : output.text())
             << std::flush;
+}
+
+OverlapTimes overlap_of(const StageRates& rates, int64_t images) {
+  const double ms = 1e3 * static_cast<double>(images);
+  return {.loading = ms / rates.load,
+          .computing = ms / rates.same_batch,
+          .step = ms / rates.whole};
 }
 
 int bench_run(const BenchRunOptions& options, Invocation& invocation) {
@@ -104,7 +114,12 @@ int bench_run(const BenchRunOptions& options, Invocation& invocation) {
                 counted(measured.damaged, "damaged image") +
                 ": training does with them what data.corrupt says. Hint: "
                 "chexnet-train inspect CONFIG names them");
-  if (comm->rank() == 0) print(measured, options.json);
+  if (comm->rank() != 0) return 0;
+  if (!options.svg.empty())
+    write_atomically(options.svg,
+                     svg_overlap(overlap_of(measured.rates, stages.images)),
+                     {}, "--svg");
+  print(measured, options.json);
   return 0;
 }
 
@@ -124,6 +139,10 @@ void add_bench_run(CLI::App& bench, Invocation& invocation) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   add_ranks_option(*command, options->ranks);
+  command
+      ->add_option("--svg", options->svg,
+                   "draw a step with and without pipelining into this SVG file")
+      ->check(in_file_system());
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");
   command->callback([&invocation, options] {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <nlohmann/json.hpp>
 
 #include "chexnet/core/text_format.hpp"
 
@@ -35,6 +36,13 @@ std::string overlap_text(const Overlap& overlap) {
   return "loading " + ms(overlap.loading_s) + ", computing " +
          ms(overlap.computing_s) + ", step " + ms(overlap.step_s) + ": " +
          fixed(100 * overlap.hidden, 0) + " % of loading hidden";
+}
+
+Json overlap_json(const Overlap& overlap) {
+  return {{"loading_ms", 1e3 * overlap.loading_s},
+          {"computing_ms", 1e3 * overlap.computing_s},
+          {"step_ms", 1e3 * overlap.step_s},
+          {"hidden", overlap.hidden}};
 }
 
 }  // namespace chexnet

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "chexnet/comm/communicator.hpp"
+#include "chexnet/core/json.hpp"
 
 namespace chexnet {
 
@@ -33,5 +34,7 @@ struct Overlap {
 Overlap mean_overlap(Communicator& comm, const StepTimes& own);
 // "loading 31 ms, computing 118 ms, step 119 ms: 96 % of loading hidden"
 std::string overlap_text(const Overlap& overlap);
+// Of `train --json` and results.json: docs/json.md.
+Json overlap_json(const Overlap& overlap);
 
 }  // namespace chexnet

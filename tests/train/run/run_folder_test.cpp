@@ -181,8 +181,8 @@ TEST_CASE("a STOP that cannot be removed is named") {
   CHECK(has(place.refusal(Resume::kNo), "run/STOP: cannot be removed: "));
 }
 
-TEST_CASE("a run folder that is a file cannot be created") {
+TEST_CASE("a run folder that is a file is refused") {
   const Place place;
   place.scratch.write("run", "");
-  CHECK(has(place.refusal(Resume::kNo), "cannot be created"));
+  CHECK(has(place.refusal(Resume::kNo), "is no folder"));
 }

@@ -2,7 +2,7 @@
 """Trains the same network on the same pixels with PyTorch and with chexnet-train and compares every loss and parameter.
 
 usage: parity.py --binary build/release/chexnet-train --data ../shared/xray/nih352 [--arch densenet121] [--optimizer adam]
-                 [--precision fp64] [--size 64] [--batch 8] [--steps 20] [--json]
+                 [--loss bce | focal | asymmetric] [--precision fp64] [--size 64] [--batch 8] [--steps 20] [--json]
 Needs torch, torchvision, Pillow, safetensors, numpy. Images are decoded by Pillow and resized by PyTorch's uint8 antialias kernel, so
 decoder and resize are compared too. Exit 1 when a bound is broken (fp64: losses 1e-8 relative, parameters 1e-7 absolute;
 fp32: first loss 1e-6 relative).
@@ -37,6 +37,17 @@ def pixels(path, size):
     return torch.nn.functional.interpolate(gray, size=(size, size), mode="bilinear", antialias=True)[0]
 
 
+def asymmetric(logits, labels):
+    """Ridnik et al., ICCV 2021, eq. 7: exponents 0 and 4, margin 0.05."""
+    p = torch.sigmoid(logits)
+    shifted = (p - 0.05).clamp(min=0)
+    return -(labels * torch.log(p) + (1 - labels) * shifted**4 * torch.log(1 - shifted)).mean()
+
+
+LOSSES = {"bce": torch.nn.functional.binary_cross_entropy_with_logits, "asymmetric": asymmetric,
+          "focal": lambda logits, labels: torchvision.ops.sigmoid_focal_loss(logits, labels, alpha=-1, gamma=2, reduction="mean")}
+
+
 def main():
     ap = argparse.ArgumentParser()
     for name, kind, default in (("binary", str, "build/release/chexnet-train"), ("data", str, "../shared/xray/nih352"),
@@ -44,6 +55,7 @@ def main():
                                 ("size", int, 64), ("batch", int, 8), ("steps", int, 20), ("lr", float, 1e-3),
                                 ("decay", float, 0.0), ("seed", int, 0), ("threads", int, 2)):
         ap.add_argument("--" + name, type=kind, default=default)
+    ap.add_argument("--loss", choices=LOSSES, default="bce")
     ap.add_argument("--json", action="store_true")
     a = ap.parse_args()
     dtype = torch.float64 if a.precision == "fp64" else torch.float32
@@ -59,7 +71,7 @@ def main():
         sets = {"data.manifest.path": os.path.join(a.data, "Data_Entry_2017.csv"), "data.images": [os.path.join(a.data, "images")],
                 "data.train_list": os.path.join(a.data, "train_list.txt"), "data.val_fraction": 0, "data.resize": a.size, "data.crop": a.size,
                 "model.arch": a.arch, "model.weights": start, "train.order_file": order, "train.batch": a.batch, "train.max_steps": a.steps,
-                "train.epochs": 1e6, "train.optimizer": a.optimizer, "train.lr": a.lr, "train.precision": a.precision, "train.weight_decay": a.decay,
+                "train.epochs": 1e6, "train.optimizer": a.optimizer, "train.lr": a.lr, "train.precision": a.precision, "train.weight_decay": a.decay, "train.loss": a.loss,
                 "run.log_every": 1, "launch.threads": a.threads, "launch.device": "cpu", "eval.splits": []}
         empty = os.path.join(scratch, "empty.yaml")
         open(empty, "w").write("run: {name: parity}\n")
@@ -78,7 +90,7 @@ def main():
         optimizer = torch.optim.SGD(net.parameters(), lr=a.lr, momentum=0.9, weight_decay=a.decay)
     else:
         optimizer = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[a.optimizer](net.parameters(), lr=a.lr, weight_decay=a.decay)
-    criterion = torch.nn.BCEWithLogitsLoss()
+    criterion = LOSSES[a.loss]
     net.train()
     losses = []
     for step in range(a.steps):
@@ -96,7 +108,7 @@ def main():
     relative = [abs(o - p) / abs(p) for o, p in zip(ours_losses, losses)]
     state = net.state_dict()
     parameters = max(float((ours_end[k].double() - v.double()).abs().max()) for k, v in state.items() if not k.endswith("num_batches_tracked"))
-    result = {"arch": a.arch, "optimizer": a.optimizer, "precision": a.precision, "steps": a.steps, "first_loss_rel": relative[0],
+    result = {"arch": a.arch, "optimizer": a.optimizer, "loss": a.loss, "precision": a.precision, "steps": a.steps, "first_loss_rel": relative[0],
               "worst_loss_rel": max(relative), "worst_parameter_abs": parameters, "last_loss": losses[-1]}
     good = len(ours_losses) == a.steps and set(ours_end) == set(state) and (
         max(relative) < 1e-8 and parameters < 1e-7 if a.precision == "fp64" else relative[0] < 1e-6)

@@ -229,8 +229,7 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   read_shared_network(file, config, card, comm, network);
   // Unweighted, so that losses of runs with other weights compare, and no
   // training split is needed.
-  const LossWeights weights =
-      loss_weights(LossWeighting::kNone, manifest, set.split);
+  const LossWeights weights = no_loss_weights(manifest);
   const RunContext context{config, comm, device, set.dataset, network, weights};
   const auto prediction = predict_split(context, set.split, stop_requested);
   const DecisionRules* rules = nullptr;  // rank 0

@@ -18,6 +18,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/data/findings.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "chexnet/train/device.hpp"
@@ -35,10 +36,15 @@ namespace chexnet {
 namespace {
 
 void warn_of_weighted_loss(const Config& config) {
-  if (config.train.class_weights != LossWeighting::kNone)
-    log_warning(std::string("[predict] the model was trained with "
-                            "train.class_weights=") +
-                choice_name(config.train.class_weights) +
+  const TrainConfig& train = config.train;
+  Strings keys;
+  if (train.class_weights != LossWeighting::kNone)
+    keys.push_back(std::string("train.class_weights=") +
+                   choice_name(train.class_weights));
+  if (train.loss != LossKind::kBce)
+    keys.push_back(std::string("train.loss=") + choice_name(train.loss));
+  if (!keys.empty())
+    log_warning("[predict] the model was trained with " + listed(keys) +
                 ": its scores are shifted away from prevalence and are no "
                 "probabilities");
 }
@@ -220,8 +226,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
     warn_of_weighted_loss(config);
     say_model(file, card, options.rule);
   }
-  const LossWeights weights =
-      loss_weights(LossWeighting::kNone, set.dataset.manifest, set.split);
+  const LossWeights weights = no_loss_weights(set.dataset.manifest);
   const ImageScoreRows texts(card.findings, decisions_of(card, config, options),
                              widest_name(set.images));
   Outputs outputs(options, texts, set, card.findings, comm);

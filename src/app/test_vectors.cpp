@@ -81,8 +81,7 @@ std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
                   static_cast<int64_t>(card.findings.size()),
                   network_options(config, device, *comm));
   read_shared_network(file, config, card, *comm, network);
-  const LossWeights weights =
-      loss_weights(LossWeighting::kNone, set.dataset.manifest, set.split);
+  const LossWeights weights = no_loss_weights(set.dataset.manifest);
   const auto scored =
       predict_split({config, *comm, device, set.dataset, network, weights},
                     set.split, [] { return false; });

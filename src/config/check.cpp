@@ -44,6 +44,16 @@ void check_for_training(const Config& config) {
   if (std::ranges::any_of(config.data.std, [](double s) { return s <= 0; }))
     config_error("data.std", "must be positive",
                  "ImageNet's are 0.229, 0.224, 0.225");
+  const Doubles& gamma = config.train.loss_gamma;
+  if (!gamma.empty() && config.train.loss == LossKind::kBce)
+    config_error("train.loss_gamma", "bce has no exponents",
+                 "train.loss=focal or asymmetric, or leave it out");
+  constexpr double kMostGamma = 100;
+  const auto is_exponent = [](double g) { return g >= 0 && g <= kMostGamma; };
+  if (!gamma.empty() &&
+      (gamma.size() != 2 || !std::ranges::all_of(gamma, is_exponent)))
+    config_error("train.loss_gamma", "two numbers from 0 to 100 are needed",
+                 "of positives and of negatives, as [2, 2]");
   if (config.train.betas.size() != 2)
     config_error("train.betas", "two numbers are needed",
                  "Adam's are [0.9, 0.999]");

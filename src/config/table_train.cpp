@@ -224,6 +224,20 @@ std::vector<ConfigOption> step_options() {
 std::vector<ConfigOption> objective_options() {
   return {
       {
+          MEMBER(train.loss),
+          .help =
+              "bce: binary cross-entropy; focal: entries that are scored well "
+              "count less (Lin et al., 2017, without alpha); asymmetric: "
+              "negatives alone, and none below a probability of 0.05 "
+              "(Ridnik et al., 2021). Both move probabilities away from "
+              "prevalence",
+      },
+      {
+          MEMBER(train.loss_gamma),
+          .help = "of focal and asymmetric: exponents for positives and for "
+                  "negatives; empty: [2, 2] and [0, 4], as published",
+      },
+      {
           MEMBER(train.class_weights),
           .help =
               "none (as for CheXNet's 14 findings); pos_weight: positives x "

@@ -151,7 +151,7 @@ StepRecord record_made_up_step(Network& network) {
   const LossWeights weights{
       std::vector<double>(static_cast<size_t>(findings), 1.0),
       std::vector<double>(static_cast<size_t>(findings), 1.0)};
-  const BinaryCrossEntropy loss(weights, p.flat_values().options());
+  const BatchLoss loss(weights, p.flat_values().options());
   const double scale =
       network.options().precision == Precision::kFp16 ? kFp16Scale : 1;
   const LossResult result =

@@ -90,8 +90,9 @@ std::vector<std::string> limits_of_use(const Json& results,
                      ": these images do not show that it works for them.");
   if (is_true(member(results, "model"), "weighted_loss"))
     limits.emplace_back(
-        "Reading its scores as probabilities: it was trained with a weighted "
-        "loss or balanced draws, which shift them away from prevalence.");
+        "Reading its scores as probabilities: it was trained with a weighted, "
+        "focal or asymmetric loss or with balanced draws, which shift them "
+        "away from prevalence.");
   limits.emplace_back(
       "Measuring against the truth: labels that text mining drew from reports, "
       "as those of the public sets, are wrong in some images, and so are the "

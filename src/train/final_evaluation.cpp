@@ -127,8 +127,7 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
     if (split.rows.empty()) continue;
     // Unweighted, as `evaluate` has it: losses of runs with other weights
     // compare.
-    const LossWeights weights =
-        loss_weights(LossWeighting::kNone, parts.dataset.manifest, split);
+    const LossWeights weights = no_loss_weights(parts.dataset.manifest);
     const RunContext run{parts.config,  parts.comm,    parts.device,
                          parts.dataset, parts.network, weights};
     const auto prediction =

@@ -31,7 +31,7 @@ class Assembly {
       probabilities.push_back(probability_of(logit));
       if (std::isnan(labels[k])) continue;
       loss_ += entry_loss(logit, labels[k], weights.positive[k],
-                          weights.negative[k]);
+                          weights.negative[k], weights.shape);
       ++entries_;
     }
   }

@@ -56,8 +56,7 @@ RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
     facts.patients_in_two_splits = splits.leaked_patients;
   facts.network = choice_name(config.model.arch);
   facts.input_px = config.data.crop;
-  facts.weighted_loss = config.train.class_weights != LossWeighting::kNone ||
-                        config.train.sampling != SamplingKind::kUniform;
+  facts.weighted_loss = moves_scores(config.train);
   facts.settings = settings;
   facts.transports = transports_json(run.device.transports);
   return facts;

@@ -201,8 +201,8 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
   const TrainState state = start_state(config, folder, *dataset, *comm);
   check_inputs(config, *dataset, *comm);
 
-  const LossWeights weights = loss_weights(
-      config.train.class_weights, dataset->manifest, dataset->splits.train);
+  const LossWeights weights =
+      loss_weights(config.train, dataset->manifest, dataset->splits.train);
   Network network(network_spec(config.model.arch),
                   static_cast<int64_t>(dataset->manifest.finding_count()),
                   network_options(config, device, *comm));

@@ -91,6 +91,23 @@ TEST_CASE(
         std::string::npos);
 }
 
+TEST_CASE("exponents of a loss that has none, or other than two, are refused") {
+  const auto refusal = [](LossKind loss, const Doubles& gamma) {
+    Config config = load_config_text("c.yaml",
+                                     "data: {manifest: {path: t.csv}, images: "
+                                     "[i]}\nmodel: {weights: none}\n",
+                                     {});
+    config.train.loss = loss;
+    config.train.loss_gamma = gamma;
+    return error_of<ConfigError>([&] { check_for_training(config); });
+  };
+  CHECK(refusal(LossKind::kBce, {2, 2}).find("bce has no exponents") !=
+        std::string::npos);
+  for (const Doubles& gamma : {Doubles{2}, {2, 2, 2}, {-1, 2}, {2, 101}})
+    CHECK(refusal(LossKind::kFocal, gamma).find("two numbers from 0 to 100") !=
+          std::string::npos);
+}
+
 TEST_CASE("a name of an earlier version is refused with what is written now") {
   CHECK(!removed_names().empty());
   for (const auto& [name, instead] : removed_names()) {

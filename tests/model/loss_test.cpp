@@ -49,7 +49,7 @@ TEST_CASE(
 
 TEST_CASE("an image's weight is that of its loss and its gradient") {
   const LossWeights of_findings{{2, 0.5}, {1, 3}};
-  const BinaryCrossEntropy loss(of_findings, at::TensorOptions(at::kDouble));
+  const BatchLoss loss(of_findings, at::TensorOptions(at::kDouble));
   const auto matrix = [](const std::vector<double>& values, int64_t columns) {
     return at::tensor(values, at::kDouble).view({2, columns});
   };
@@ -70,7 +70,7 @@ TEST_CASE("an image's weight is that of its loss and its gradient") {
 
 TEST_CASE("training's loss of a batch is the sum of its entries' losses") {
   const LossWeights weights{{2, 0.5}, {1, 3}};
-  const BinaryCrossEntropy loss(weights, at::TensorOptions(at::kDouble));
+  const BatchLoss loss(weights, at::TensorOptions(at::kDouble));
   double expected = 0;
   const auto rows = static_cast<int64_t>(some_logits().size());
   at::Tensor logits = at::empty({rows, 2}, at::kDouble),
@@ -96,7 +96,7 @@ TEST_CASE(
     "a gradient in fp32 on a CPU is the exact one, rounded once, and the sum "
     "is of exact losses") {
   const LossWeights weights{{2, 0.5, 1}, {1, 3, 1}};
-  const BinaryCrossEntropy loss(weights, at::TensorOptions(at::kFloat));
+  const BatchLoss loss(weights, at::TensorOptions(at::kFloat));
   constexpr int64_t kRows = 1000, kFindings = 3;
   at::manual_seed(5);
   const at::Tensor logits = at::randn({kRows, kFindings}) * 4;
@@ -119,4 +119,109 @@ TEST_CASE(
     }
   CHECK(rounded == kRows * kFindings);
   CHECK(found.sum.item<float>() == static_cast<float>(sum));
+}
+
+namespace {
+
+// The formulas of the papers, written out.
+long double focal(long double p, bool positive, double gamma) {
+  const long double truth = positive ? p : 1 - p;  // p_t
+  return -std::pow(1 - truth, static_cast<long double>(gamma)) *
+         std::log(truth);
+}
+long double asymmetric(long double p, bool positive, double gamma_positive,
+                       double gamma_negative, double margin) {
+  if (positive)
+    return -std::pow(1 - p, static_cast<long double>(gamma_positive)) *
+           std::log(p);
+  const long double shifted = std::max(p - margin, 0.0L);
+  return -std::pow(shifted, static_cast<long double>(gamma_negative)) *
+         std::log(1 - shifted);
+}
+long double probability(long double z) { return 1 / (1 + std::exp(-z)); }
+
+LossShape shape_of(LossKind kind, std::vector<double> gamma = {}) {
+  TrainConfig config;
+  config.loss = kind;
+  config.loss_gamma = std::move(gamma);
+  return loss_shape(config);
+}
+
+}  // namespace
+
+TEST_CASE("focal and asymmetric loss are those of their papers") {
+  const LossShape of_focal = shape_of(LossKind::kFocal),
+                  of_asymmetric = shape_of(LossKind::kAsymmetric),
+                  other = shape_of(LossKind::kAsymmetric, {1, 0.5});
+  for (const double z : {-9.0, -2.95, -2.94, -0.4, 0.0, 0.7, 3.0, 12.0})
+    for (const bool positive : {false, true}) {
+      const auto found = [&](const LossShape& shape) {
+        return entry_loss(z, positive ? 1.0f : 0.0f, 1, 1, shape);
+      };
+      const auto wanted = [](long double value) {
+        return Approx(static_cast<double>(value)).epsilon(1e-12).margin(1e-18);
+      };
+      const long double p = probability(z);
+      INFO(z << (positive ? ", positive" : ", negative"));
+      CHECK(found(of_focal) == wanted(focal(p, positive, 2)));
+      CHECK(found(of_asymmetric) ==
+            wanted(asymmetric(p, positive, 0, 4, 0.05)));
+      CHECK(found(other) == wanted(asymmetric(p, positive, 1, 0.5, 0.05)));
+    }
+}
+
+// In both forms: entry by entry in fp32 on a CPU, and in LibTorch's functions.
+TEST_CASE("the gradient of every loss is the slope of its value") {
+  const double step = 1e-5;
+  for (const LossShape& shape :
+       {shape_of(LossKind::kBce), shape_of(LossKind::kFocal),
+        shape_of(LossKind::kFocal, {0.5, 3}), shape_of(LossKind::kAsymmetric),
+        shape_of(LossKind::kAsymmetric, {1, 0.5})}) {
+    const LossWeights weights{{2, 0.5}, {1, 3}, shape};
+    const BatchLoss wide(weights, at::TensorOptions(at::kDouble)),
+        narrow(weights, at::TensorOptions(at::kFloat));
+    for (const double z : {-6.0, -1.3, 0.0, 0.45, 2.5, 8.0})
+      for (const double label : {0.0, 0.3, 1.0}) {
+        const auto at_logit = [](double logit) {
+          return at::full({1, 2}, logit, at::kDouble);
+        };
+        const at::Tensor labels = at::full({1, 2}, label, at::kDouble);
+        const auto sum = [&](double logit) {
+          return wide(at_logit(logit), labels, 1, 1).sum.item<double>();
+        };
+        INFO(shape.gamma_positive << ", " << shape.gamma_negative << ": " << z
+                                  << ", label " << label);
+        const LossResult found = wide(at_logit(z), labels, 1, 1);
+        const double slope = (sum(z + step) - sum(z - step)) / (2 * step);
+        CHECK(found.dlogits.sum().item<double>() ==
+              Approx(slope).epsilon(1e-7).margin(1e-9));
+        const LossResult rounded =
+            narrow(at_logit(z).to(at::kFloat), labels.to(at::kFloat), 1, 1);
+        CHECK(rounded.sum.item<float>() ==
+              Approx(found.sum.item<double>()).epsilon(1e-6).margin(1e-12));
+        CHECK(at::allclose(rounded.dlogits.to(at::kDouble), found.dlogits, 1e-6,
+                           1e-9));
+      }
+  }
+}
+
+TEST_CASE("no loss overflows, and what is not a number stays so") {
+  for (const LossShape& shape :
+       {shape_of(LossKind::kFocal), shape_of(LossKind::kAsymmetric)}) {
+    const BatchLoss loss({{1}, {1}, shape}, at::TensorOptions(at::kDouble));
+    for (const double z : some_logits())
+      for (const double label : {0.0, 1.0}) {
+        const LossResult found =
+            loss(at::full({1, 1}, z, at::kDouble),
+                 at::full({1, 1}, label, at::kDouble), 1, 1);
+        CHECK(std::isfinite(found.sum.item<double>()));
+        CHECK(std::isfinite(found.dlogits.item<double>()));
+        CHECK(std::isfinite(
+            entry_loss(z, static_cast<float>(label), 1, 1, shape)));
+      }
+    const LossResult broken = loss(at::full({1, 1}, NAN, at::kDouble),
+                                   at::zeros({1, 1}, at::kDouble), 1, 1);
+    CHECK(std::isnan(broken.sum.item<double>()));
+    CHECK(std::isnan(broken.dlogits.item<double>()));
+  }
 }

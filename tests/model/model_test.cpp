@@ -19,8 +19,8 @@ namespace {
 at::Tensor gradients_of(Network& network, const at::Tensor& images,
                         const at::Tensor& labels, double scale,
                         double entries) {
-  const BinaryCrossEntropy loss(equal_weights(),
-                                network.parameters().flat_values().options());
+  const BatchLoss loss(equal_weights(),
+                       network.parameters().flat_values().options());
   const at::Tensor logits = network.forward(images, Mode::kTraining);
   network.backward(
       loss(logits, labels.to(logits.scalar_type()), scale, entries).dlogits);
@@ -144,8 +144,8 @@ TEST_CASE("micro-batches add up to the gradient of the step") {
   const at::Tensor images = parity_images(1, 4), labels = parity_labels(1, 4);
   const at::Tensor expected =
       gradients_of(network, images, labels, 1.0, 4 * 14);
-  const BinaryCrossEntropy loss(equal_weights(),
-                                network.parameters().flat_values().options());
+  const BatchLoss loss(equal_weights(),
+                       network.parameters().flat_values().options());
   int calls = 0;
   for (const int index :
        {0, 1}) {  // the same images twice, each half the weight
@@ -238,7 +238,7 @@ TEST_CASE(
       at::tensor({1.0, 0.0, static_cast<double>(NAN), 0.0, 1.0, 1.0},
                  at::kDouble)
           .view({2, 3});
-  const BinaryCrossEntropy loss(weights, z.options());
+  const BatchLoss loss(weights, z.options());
   const auto result = loss(z, y, 1.0, 1.0);
   const auto softplus = [](double v) {
     return v > 30 ? v : std::log1p(std::exp(v));
@@ -263,16 +263,27 @@ TEST_CASE(
         1e-15);
 }
 
+namespace {
+
+LossWeights weights_by(LossWeighting kind, const Manifest& manifest,
+                       const Split& split) {
+  TrainConfig config;
+  config.class_weights = kind;
+  return loss_weights(config, manifest, split);
+}
+
+}  // namespace
+
 TEST_CASE(
     "loss weights are counted over labeled entries of the training split") {
   Manifest m;
   m.findings = {"A", "B"};
   m.labels = {1, 0, 0, 0, 0, 0, 0, NAN};
   Split split{"train", {0, 1, 2, 3}, ""};
-  auto w = loss_weights(LossWeighting::kPosWeight, m, split);
+  auto w = weights_by(LossWeighting::kPosWeight, m, split);
   CHECK(w.positive[0] == 3);
   CHECK(w.negative[0] == 1);
-  w = loss_weights(LossWeighting::kBalanced, m, split);
+  w = weights_by(LossWeighting::kBalanced, m, split);
   CHECK(w.positive[0] == 0.75);
   CHECK(w.negative[0] == 0.25);
 }
@@ -284,20 +295,20 @@ TEST_CASE(
   m.findings = {"no positive", "no negative", "no label", "both"};
   m.labels = {0, 1, NAN, 1, 0, 1, NAN, 0};
   const Split split{"train", {0, 1}, ""};
-  auto w = loss_weights(LossWeighting::kNone, m, split);
+  auto w = no_loss_weights(m);
   CHECK(w.positive == std::vector<double>{1, 1, 1, 1});
   CHECK(w.negative == std::vector<double>{1, 1, 1, 1});
-  w = loss_weights(LossWeighting::kBalanced, m, split);
+  w = weights_by(LossWeighting::kBalanced, m, split);
   CHECK(w.positive == std::vector<double>{0, 0, 0, 0.5});
   CHECK(w.negative == std::vector<double>{0, 0, 0, 0.5});
-  w = loss_weights(LossWeighting::kPosWeight, m, split);
+  w = weights_by(LossWeighting::kPosWeight, m, split);
   CHECK(w.positive == std::vector<double>{0, 0, 0, 1});
   CHECK(w.negative == std::vector<double>{0, 0, 0, 1});
 
   // pos_weight: the loss is that of the fourth finding alone.
   const at::Tensor z = at::zeros({2, 4}, at::kDouble);
   const at::Tensor y = at::tensor(m.labels).view({2, 4}).to(at::kDouble);
-  const BinaryCrossEntropy loss(w, z.options());
+  const BatchLoss loss(w, z.options());
   CHECK(loss(z, y, 1, 6).sum.item<double>() == Approx(2 * std::log(2)));
 }
 

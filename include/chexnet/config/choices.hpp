@@ -200,6 +200,14 @@ constexpr auto names_of(LossWeighting) {
       {{kNone, "none"}, {kPosWeight, "pos_weight"}, {kBalanced, "balanced"}});
 }
 
+// The loss of an entry (model/loss.hpp).
+enum class LossKind { kBce, kFocal, kAsymmetric };
+constexpr auto names_of(LossKind) {
+  using enum LossKind;
+  return std::to_array<NamedChoice<LossKind>>(
+      {{kBce, "bce"}, {kFocal, "focal"}, {kAsymmetric, "asymmetric"}});
+}
+
 // What follows from a gradient that is infinite or not a number.
 enum class OnNonFinite { kFail, kSkip };
 constexpr auto names_of(OnNonFinite) {

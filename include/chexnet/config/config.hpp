@@ -116,6 +116,8 @@ struct TrainConfig {
   EngineKind engine = EngineKind::kAuto;
   bool deterministic = false;
   RecordStep record_step = RecordStep::kAuto;
+  LossKind loss = LossKind::kBce;
+  Doubles loss_gamma;  // of positives, of negatives; empty: as published
   LossWeighting class_weights = LossWeighting::kNone;
   double label_smoothing = 0;
   double mixup = 0;  // alpha of Beta(alpha, alpha)

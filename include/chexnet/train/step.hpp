@@ -100,7 +100,7 @@ class TrainStep {
   Network& network_;
   Communicator& comm_;
   Options options_;
-  BinaryCrossEntropy loss_;
+  BatchLoss loss_;
   at::Tensor entries_;  // of the global batch that are labeled, at least 1
   Optimizer optimizer_;
   WeightAverage average_;

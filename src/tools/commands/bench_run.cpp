@@ -97,8 +97,8 @@ int bench_run(const BenchRunOptions& options, Invocation& invocation) {
   Network network(network_spec(config.model.arch), findings,
                   network_options(config, device, *comm));
   network.parameters().initialize(1);
-  const LossWeights weights = loss_weights(
-      config.train.class_weights, dataset.manifest, dataset.splits.train);
+  const LossWeights weights =
+      loss_weights(config.train, dataset.manifest, dataset.splits.train);
   const RunContext context{config, *comm, device, dataset, network, weights};
   const int64_t batch = choose_batch(context, 0);
   Progress progress(comm->rank() == 0);
@@ -117,8 +117,8 @@ int bench_run(const BenchRunOptions& options, Invocation& invocation) {
   if (comm->rank() != 0) return 0;
   if (!options.svg.empty())
     write_atomically(options.svg,
-                     svg_overlap(overlap_of(measured.rates, stages.images)),
-                     {}, "--svg");
+                     svg_overlap(overlap_of(measured.rates, stages.images)), {},
+                     "--svg");
   print(measured, options.json);
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "chexnet/config/load.hpp"
+#include "chexnet/config/loss_shape.hpp"
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -90,11 +91,25 @@ std::string batchnorm_text(const Config& config, int64_t batch, int ranks) {
          (config.model.sync_batchnorm ? " (synchronized)" : " of its rank");
 }
 
+bool moves_scores(const TrainConfig& config) {
+  return config.class_weights != LossWeighting::kNone ||
+         config.sampling != SamplingKind::kUniform ||
+         config.loss != LossKind::kBce;
+}
+
 std::string loss_text(const TrainConfig& config) {
-  if (config.class_weights == LossWeighting::kNone)
-    return "unweighted binary cross-entropy";
-  return std::string("binary cross-entropy, weights ") +
-         choice_name(config.class_weights) +
+  const bool weighted = config.class_weights != LossWeighting::kNone;
+  std::string text = config.loss == LossKind::kBce
+                         ? "binary cross-entropy"
+                         : std::string(choice_name(config.loss)) + " loss";
+  if (const LossShape shape = loss_shape(config); !shape.is_cross_entropy())
+    text += ", exponents " + number_text(shape.gamma_positive) + " and " +
+            number_text(shape.gamma_negative) +
+            (shape.margin > 0 ? ", margin " + number_text(shape.margin) : "");
+  if (weighted)
+    text += std::string(", weights ") + choice_name(config.class_weights);
+  if (!weighted && config.loss == LossKind::kBce) return "unweighted " + text;
+  return text +
          ": scores are shifted away from prevalence, so they are no "
          "probabilities";
 }
@@ -139,6 +154,10 @@ std::string recipe_text(Config config) {
     train.eps = unused.eps;
   } else {
     train.momentum = unused.momentum;
+  }
+  if (train.loss != LossKind::kBce) {
+    const LossShape shape = loss_shape(train);
+    train.loss_gamma = {shape.gamma_positive, shape.gamma_negative};
   }
   const bool plateau = train.schedule == ScheduleKind::kPlateau;
   const bool step = train.schedule == ScheduleKind::kStep;

@@ -56,6 +56,30 @@ TEST_CASE("a weighted loss says that scores are then no probabilities") {
   }
 }
 
+TEST_CASE("a loss is told with what it was made of") {
+  TrainConfig config;
+  config.loss = LossKind::kFocal;
+  CHECK(loss_text(config).starts_with("focal loss, exponents 2 and 2: scores"));
+  config.loss = LossKind::kAsymmetric;
+  config.class_weights = LossWeighting::kBalanced;
+  config.loss_gamma = {1, 3.5};
+  CHECK(loss_text(config).starts_with(
+      "asymmetric loss, exponents 1 and 3.5, margin 0.05, weights balanced: "));
+}
+
+TEST_CASE("a training that moves scores is told") {
+  CHECK_FALSE(moves_scores({}));
+  TrainConfig config;
+  config.loss = LossKind::kFocal;
+  CHECK(moves_scores(config));
+  config = {};
+  config.sampling = SamplingKind::kRareFirst;
+  CHECK(moves_scores(config));
+  config = {};
+  config.class_weights = LossWeighting::kBalanced;
+  CHECK(moves_scores(config));
+}
+
 TEST_CASE("settings that ask for the same run are told") {
   Config config;
   config.train.batch = config.train.lr_base_batch = 32;
@@ -68,6 +92,15 @@ TEST_CASE("settings that ask for the same run are told") {
   CHECK_FALSE(
       is_other([](TrainConfig& t) { t.lr_scaling = LrScaling::kSqrt; }));
   CHECK_FALSE(is_other([](TrainConfig& t) { t.momentum = 0.5; }));
+  const auto focal = [&](const Doubles& gamma) {
+    Config other = config;
+    other.train.loss = LossKind::kFocal;
+    other.train.loss_gamma = gamma;
+    return recipe_text(other);
+  };
+  CHECK(focal({}) != text);
+  CHECK(focal({2, 2}) == focal({}));  // as published
+  CHECK(focal({2, 3}) != focal({}));
   CHECK_FALSE(is_other([](TrainConfig& t) { t.step_epochs = 3; }));
   CHECK_FALSE(is_other([](TrainConfig& t) { t.decay_factor = 0.5; }));
   CHECK_FALSE(is_other([](TrainConfig& t) { t.plateau_patience = 3; }));

@@ -16,6 +16,9 @@ namespace chexnet {
 int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks);
 std::string batchnorm_text(const Config& config, int64_t batch, int ranks);
 std::string loss_text(const TrainConfig& config);
+// Whether training so moves scores away from prevalence, so that they are no
+// probabilities.
+bool moves_scores(const TrainConfig& config);
 
 // Logs a warning where a BatchNorm sees few images, where the program chose the
 // batch itself, and where that is larger than the training split.

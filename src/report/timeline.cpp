@@ -119,8 +119,9 @@ void add_ready(json& events, int rank, const json& spans, double start_s) {
 }
 
 void write_events(const std::filesystem::path& path, json events) {
-  write_atomically(path, json_text(json({{"traceEvents", std::move(events)},
-                                         {"displayTimeUnit", "ms"}})),
+  write_atomically(path,
+                   json_text(json({{"traceEvents", std::move(events)},
+                                   {"displayTimeUnit", "ms"}})),
                    {}, "--timeline");
 }
 

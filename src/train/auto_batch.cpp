@@ -212,10 +212,10 @@ int64_t choose_batch(const RunContext& run, int64_t chosen_before) {
   const Config& config = run.config;
   int64_t batch = config.train.batch.value_or(chosen_before);
   if (batch <= 0)
-    batch = auto_batch(
-        config, run.network, run.comm,
-        {static_cast<int64_t>(run.dataset.splits.train.rows.size()),
-         available_memory_bytes(), run.device.cuda});
+    batch =
+        auto_batch(config, run.network, run.comm,
+                   {static_cast<int64_t>(run.dataset.splits.train.rows.size()),
+                    available_memory_bytes(), run.device.cuda});
   check_batch(config.train, batch, run.comm.size());
   check_batchnorm_values(config, batch, run.comm.size());
   return batch;

@@ -64,7 +64,8 @@ class StageBench {
       show("loading without augmentation");
       rates.load_plain = load_rate(plain_, rates.workers);
     }
-    rates.read = read_rate(std::max({1, rates.workers, stream_.options.readers}));
+    rates.read =
+        read_rate(std::max({1, rates.workers, stream_.options.readers}));
     return out;
   }
 

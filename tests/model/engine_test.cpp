@@ -19,7 +19,7 @@ struct Outcome {
 Outcome run(Network& network, const at::Tensor& images,
             const at::Tensor& labels) {
   const BatchLoss loss(equal_weights(),
-                                network.parameters().flat_values().options());
+                       network.parameters().flat_values().options());
   const at::Tensor logits = network.forward(images, Mode::kTraining);
   network.backward(loss(logits, labels.to(logits.scalar_type()), 1.0,
                         static_cast<double>(labels.numel()))

@@ -301,7 +301,8 @@ std::string RunWatch::summary(int64_t step) {
 }
 
 std::string RunWatch::tell_gpus(int64_t step) {
-  const auto all = gather_json(comm_, json{{"gpu", gpu_json(monitor_.whole(), peak_flops_)}});
+  const auto all = gather_json(
+      comm_, json{{"gpu", gpu_json(monitor_.whole(), peak_flops_)}});
   if (comm_.rank() != 0) return "";
   const MetricFields fields = gpu_fields(all);
   if (fields.empty()) return "";

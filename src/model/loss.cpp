@@ -13,8 +13,10 @@ namespace chexnet {
 
 namespace {
 
-double at_least_0(double z) { return std::max(z, 0.0); }
-at::Tensor at_least_0(const at::Tensor& z) { return z.clamp_min(0); }
+double at_least(double least, double z) { return std::max(z, least); }
+at::Tensor at_least(double least, const at::Tensor& z) {
+  return z.clamp_min(least);
+}
 
 // The formula, of a number or of a tensor. `up` is the weight of -log s(z) =
 // softplus(-z), `down` that of -log(1 - s(z)) = softplus(z).
@@ -26,7 +28,7 @@ Value weighted_softplus(const Value& z, const Value& up, const Value& down) {
   using std::exp;
   using std::log1p;
   const Value small = log1p(exp(-abs(z)));
-  return up * (at_least_0(-z) + small) + down * (at_least_0(z) + small);
+  return up * (at_least(0, -z) + small) + down * (at_least(0, z) + small);
 }
 
 // With s = sigmoid(z): d/dz of -up log s - down log(1 - s).
@@ -35,10 +37,6 @@ Value slope(const Value& probability, const Value& up, const Value& down) {
   return down * probability - up * (1 - probability);
 }
 
-double ratio_or_1(double a, double b) { return b > 0 ? a / b : 1; }
-at::Tensor ratio_or_1(const at::Tensor& a, const at::Tensor& b) {
-  return at::where(b > 0, a / b, 1.0);
-}
 double is_not_0(double a) { return a == 0 ? 0 : 1; }
 at::Tensor is_not_0(const at::Tensor& a) { return (a != 0).to(a.dtype()); }
 
@@ -62,22 +60,24 @@ Shaped<Value> shaped(const Value& z, const Value& up, const Value& down,
   using std::pow;
   const Value p = 1 / (1 + exp(-z)), q = 1 / (1 + exp(z));
   const Value small = log1p(exp(-abs(z)));
-  const Value of_positive = at_least_0(-z) + small;
+  const Value of_positive = at_least(0, -z) + small;
   const double g = shape.gamma_positive, h = shape.gamma_negative;
   const Value weight = up * pow(q, g);
   if (shape.margin == 0) {
-    const Value of_negative = at_least_0(z) + small;
+    const Value of_negative = at_least(0, z) + small;
     const Value other = down * pow(p, h);
     return {
         weight * of_positive + other * of_negative,
         other * (h * q * of_negative + p) - weight * (g * p * of_positive + q)};
   }
-  const Value shifted = at_least_0(p - shape.margin);
+  constexpr double kSmallest = std::numeric_limits<double>::min();
+  const Value shifted = at_least(0, p - shape.margin);
   const Value of_negative = -log1p(-shifted);
   const Value other = down * pow(shifted, h);
   return {weight * of_positive + other * of_negative,
           other * is_not_0(shifted) *
-                  (h * ratio_or_1(of_negative, shifted) + 1 / (1 - shifted)) *
+                  (h * of_negative / at_least(kSmallest, shifted) +
+                   1 / (1 - shifted)) *
                   p * q -
               weight * (g * p * of_positive + q)};
 }

@@ -25,7 +25,7 @@ resnet=(--set model.arch=resnet50 --set train.max_steps=2 --set train.accumulate
 start 2 resnet "${resnet[@]}"
 start 2 resnet-recomputed "${resnet[@]}" --set model.memory=recompute
 check "model.memory=recompute, ResNet-50: the optimizer's moments" cmp "$scratch"/{resnet,resnet-recomputed}/checkpoints/last/optimizer.safetensors
-equal 2 parts --set train.accumulate=2 --set train.clip_norm=0.5 --set train.ema=0.9 --set launch.gradient_compression=bf16
+equal 2 parts --set train.loss=asymmetric --set train.accumulate=2 --set train.clip_norm=0.5 --set train.ema=0.9 --set launch.gradient_compression=bf16
 equal 2 shared --set model.sync_batchnorm=true --set train.optimizer=sgd
 equal 1 fp16 --set train.precision=fp16 --set train.lr=1 --set train.warmup_epochs=0
 check "steps were skipped" look 'assert a["loss_scale"]["value"] < 65536' "$(weights "$scratch/fp16-on" | xargs dirname)/state.json"

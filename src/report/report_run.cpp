@@ -114,11 +114,11 @@ std::string overlap_part(const Json& overlap) {
   const auto loading = number(overlap, "loading_ms"),
              computing = number(overlap, "computing_ms"),
              step = number(overlap, "step_ms");
-  constexpr double kMost = 1e9;  // more is no time of a step
-  const auto is_time = [](const std::optional<double>& ms) {
-    return ms && *ms > 0 && *ms < kMost;
-  };
-  if (!is_time(loading) || !is_time(computing) || !is_time(step)) return "";
+  // What is no time of a step, as in a record that was edited.
+  constexpr double kLeast = 0.05, kMost = 1e9;
+  if (!loading || !computing || !step || *loading <= 0 || *loading > kMost ||
+      *computing < kLeast || *step < *computing || *step > kMost)
+    return "";
   return html_figure(svg_overlap({*loading, *computing, *step}),
                      "Loading and training, means of the last start's steps");
 }

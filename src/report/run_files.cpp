@@ -81,13 +81,35 @@ bool is_file_of_job(const fs::directory_entry& entry) {
 
 }  // namespace
 
+namespace {
+
+// Where no folder is or can be made: a file on the way, a loop of links.
+void refuse_path(const fs::path& folder) {
+  constexpr const char* kHint =
+      ". Hint: name a new or an empty folder by --out";
+  fs::path place = folder;
+  std::error_code error;
+  fs::file_status state = fs::status(place, error);
+  while (state.type() == fs::file_type::not_found && place.has_parent_path() &&
+         place.parent_path() != place) {
+    place = place.parent_path();
+    state = fs::status(place, error);
+  }
+  if (state.type() == fs::file_type::none)
+    throw CheckpointError("[run] {}: {}{}", printable(place.string()),
+                          error.message(), kHint);
+  if (state.type() != fs::file_type::not_found &&
+      state.type() != fs::file_type::directory)
+    throw CheckpointError("[run] {}: is no folder{}", printable(place.string()),
+                          kHint);
+}
+
+}  // namespace
+
 void check_may_hold_run(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / "config.yaml", error)) return;
-  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
-    throw CheckpointError(
-        "[run] {}: is no folder. Hint: name a new or an empty folder by --out",
-        printable(folder.string()));
+  refuse_path(folder);
   std::vector<std::string> others;
   for (fs::directory_iterator it(folder, error);
        !error && it != fs::directory_iterator(); it.increment(error)) {

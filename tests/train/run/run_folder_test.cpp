@@ -181,8 +181,21 @@ TEST_CASE("a STOP that cannot be removed is named") {
   CHECK(has(place.refusal(Resume::kNo), "run/STOP: cannot be removed: "));
 }
 
-TEST_CASE("a run folder that is a file is refused") {
+TEST_CASE("a run folder that cannot be one is refused before any rank starts") {
   const Place place;
   place.scratch.write("run", "");
-  CHECK(has(place.refusal(Resume::kNo), "is no folder"));
+  Config config;
+  const auto refusal = [&](const std::filesystem::path& folder) {
+    config.run.dir = folder.string();
+    return error_of<CheckpointError>(
+        [&] { check_takes_run(config, Resume::kNo); });
+  };
+  const std::filesystem::path root = place.scratch.path();
+  CHECK(has(refusal(root / "run"), "run: is no folder. Hint: name a new"));
+  CHECK(has(refusal(root / "run/below/it"), "run: is no folder. Hint"));
+  std::filesystem::create_symlink("b", root / "a");
+  std::filesystem::create_symlink("a", root / "b");
+  CHECK(has(refusal(root / "a"), "a: Too many levels of symbolic links. Hint"));
+  CHECK(has(refusal(root / std::string(300, 'x')), "File name too long"));
+  CHECK(refusal(root / "new/below").empty());
 }

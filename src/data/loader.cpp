@@ -275,13 +275,25 @@ const Batch* Loader::next_unless(const std::function<bool()>& stop) {
   const double now = now_s(), waited = now - start;
   wait_s_ += waited;
   if (waited > kStallSeconds) ++stalls_;
-  loading_s_ +=
-      slot.work_s / static_cast<double>(std::max<size_t>(1, threads_.size()));
+  count_loading(
+      slot.work_s / static_cast<double>(std::max<size_t>(1, threads_.size())),
+      waited);
   if (options_.workers != 0) {
     window_.slowest_s = std::max(window_.slowest_s, slot.made_s);
     adapt(now, waited);
   }
   return &slot.batch;
+}
+
+// Batches may come in one piece, so that one wait is for all of them; there are
+// no more than may be ahead.
+void Loader::count_loading(double loading_s, double waited_s) {
+  loading_s_ += loading_s;
+  const double most = static_cast<double>(depth_ + 1) * loading_s;
+  unexposed_s_ = std::min(unexposed_s_ + loading_s, most);
+  const double exposed_s = std::min(waited_s, unexposed_s_);
+  exposed_s_ += exposed_s;
+  unexposed_s_ -= exposed_s;
 }
 
 void Loader::free_last() {
@@ -348,8 +360,12 @@ void Loader::adapt_depth(double elapsed) {
 }
 
 Loader::Stats Loader::stats() const {
-  return {wait_s_, stalls_, static_cast<int>(threads_.size()),
-          static_cast<int>(depth_), loading_s_};
+  return {wait_s_,
+          stalls_,
+          static_cast<int>(threads_.size()),
+          static_cast<int>(depth_),
+          loading_s_,
+          exposed_s_};
 }
 
 Loader::Options loader_options(const DataConfig& config, int batch,

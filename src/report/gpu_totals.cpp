@@ -20,7 +20,7 @@ struct CauseText {
 constexpr std::array<CauseText, kIdleCauses> kCauses = {{
     {"for data", "`status RUN` says what reading lacks"},
     {"for the host to launch work",
-     "a larger train.batch; train.record_step=auto"},
+     "a larger train.batch; train.record_step other than off"},
     {"for other ranks", "`doctor`, and the stragglers of `status RUN`"},
     {"for checkpoints", "a larger checkpoint.every_steps, or a faster disk"},
     {"in evaluations", "a smaller validation split"},

@@ -112,14 +112,18 @@ std::string gpu_part(const Json& totals) {
 // Loading beside training, of the run's own times.
 std::string overlap_part(const Json& overlap) {
   const auto loading = number(overlap, "loading_ms"),
-             computing = number(overlap, "computing_ms"),
-             step = number(overlap, "step_ms");
+             step = number(overlap, "step_ms"),
+             hidden = number(overlap, "hidden");
   // What is no time of a step, as in a record that was edited.
   constexpr double kLeast = 0.05, kMost = 1e9;
-  if (!loading || !computing || !step || *loading <= 0 || *loading > kMost ||
-      *computing < kLeast || *step < *computing || *step > kMost)
+  if (!loading || !step || !hidden || *loading <= 0 || *loading > kMost ||
+      *step > kMost || *hidden < 0 || *hidden > 1)
     return "";
-  return html_figure(svg_overlap({*loading, *computing, *step}),
+  const OverlapTimes times{.loading = *loading,
+                           .computing = *step - (1 - *hidden) * *loading,
+                           .step = *step};
+  if (times.computing < kLeast) return "";
+  return html_figure(svg_overlap(times),
                      "Loading and training, means of the last start's steps");
 }
 

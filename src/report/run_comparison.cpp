@@ -228,7 +228,7 @@ RunGroups compare_runs(const std::vector<RunSummary>& runs) {
 
 std::string comparison_text(const std::vector<RunSummary>& runs) {
   std::vector<std::vector<std::string>> lines = {
-      {"run", "state", "step", "of", "images/s", "data wait",
+      {"run", "state", "step", "of", "images/s, lately", "data wait",
        "validation AUROC", "findings"}};
   bool rough = false;
   for (const auto& run : runs) {

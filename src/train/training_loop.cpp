@@ -124,7 +124,7 @@ ExitCode TrainingLoop::run() {
   watch_.skip();
   loader.record(parts_.profiler.recording());
   const ExitCode code = run_steps(loader);
-  loading_s_ = loader.stats().loading_s;
+  loader_stats_ = loader.stats();
   return code;
 }
 
@@ -133,8 +133,7 @@ ExitCode TrainingLoop::run_steps(Loader& loader) {
   while (state_.step < total_steps_ && !out_of_patience()) {
     const int64_t step = state_.step + 1;
     parts_.profiler.set_step(step);
-    if (parts_.timeline.begin_step(step,
-                                   watch_.times(loader.stats().loading_s)))
+    if (parts_.timeline.begin_step(step, watch_.times(loader.stats())))
       loader.record(parts_.profiler.recording());
     const Batch* batch = next_batch(loader);
     const Agreement agreed = agree(batch);
@@ -156,8 +155,7 @@ ExitCode TrainingLoop::run_steps(Loader& loader) {
 // Before what follows a step, which is no part of it.
 void TrainingLoop::end_timeline(Loader& loader) {
   const double start = now_s();
-  if (!parts_.timeline.end_step(state_.step,
-                                watch_.times(loader.stats().loading_s)))
+  if (!parts_.timeline.end_step(state_.step, watch_.times(loader.stats())))
     return;
   loader.record(nullptr);
   log_.leave_out(now_s() - start);
@@ -165,7 +163,7 @@ void TrainingLoop::end_timeline(Loader& loader) {
 }
 
 std::optional<Overlap> TrainingLoop::overlap() {
-  const StepTimes times = watch_.times(loading_s_);
+  const StepTimes times = watch_.times(loader_stats_);
   if (times.steps == 0) return std::nullopt;
   return mean_overlap(parts_.comm, times);
 }

@@ -105,8 +105,8 @@ class TrainingLoop {
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen
   double longest_checkpoint_s_ = 0, longest_evaluation_s_ = 0;
   int skipped_in_a_row_ = 0;
-  int64_t steps_known_ = 0;  // up to state_.step: the others are launched
-  double loading_s_ = 0;     // of run()'s loader
+  int64_t steps_known_ = 0;     // up to state_.step: the others are launched
+  Loader::Stats loader_stats_;  // at the end of the steps
 };
 
 }  // namespace chexnet

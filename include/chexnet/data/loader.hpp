@@ -83,6 +83,9 @@ class Loader {
     // an image to its end (reading, or waiting for a reader; decoding;
     // augmenting), summed over its images, by the number of workers.
     double loading_s = 0;
+    // The part of it that the consumer waited for. A wait may be longer: for a
+    // core, or for the workers' start.
+    double exposed_s = 0;
   };
   Stats stats() const;
   double wait_s() const { return wait_s_; }
@@ -116,6 +119,7 @@ class Loader {
   void discard(uint64_t ticket, Scratch& scratch,
                const std::stop_token& stop) const;
   void prepare(Slot& slot) const;
+  void count_loading(double loading_s, double waited_s);
   void free_last();
   bool wait_for(const Slot& slot, const std::function<bool()>& stop);
   Slot& slot_of(uint64_t batch) { return slots_[batch % slots_.size()]; }
@@ -137,11 +141,12 @@ class Loader {
   uint64_t depth_ = 0;  // batches that may be ahead
   std::shared_ptr<Recording> recording_;
 
-  uint64_t taken_batches_ = 0;  // consumer only
-  double wait_s_ = 0;           // consumer only
-  uint64_t stalls_ = 0;         // consumer only
-  double loading_s_ = 0;        // consumer only
-  struct Window {               // what adapt() looks at, consumer only
+  uint64_t taken_batches_ = 0;            // consumer only
+  double wait_s_ = 0;                     // consumer only
+  uint64_t stalls_ = 0;                   // consumer only
+  double loading_s_ = 0, exposed_s_ = 0;  // consumer only
+  double unexposed_s_ = 0;  // of the latest batches, consumer only
+  struct Window {           // what adapt() looks at, consumer only
     double begun_s = 0, waited_s = 0, slowest_s = 0;
     int batches = 0;
   } window_;

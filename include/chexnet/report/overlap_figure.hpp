@@ -9,7 +9,7 @@ namespace chexnet {
 // Milliseconds per step, each above 0.
 struct OverlapTimes {
   double loading = 0;    // of a batch, by all workers
-  double computing = 0;  // all of a step but the wait for data
+  double computing = 0;  // all of a step but the wait for loading
   double step = 0;       // measured
 };
 

@@ -73,9 +73,9 @@ void print(const StageMeasurement& measured, bool as_json) {
 
 OverlapTimes overlap_of(const StageRates& rates, int64_t images) {
   const double ms = 1e3 * static_cast<double>(images);
-  return {.loading = ms / rates.load,
-          .computing = ms / rates.same_batch,
-          .step = ms / rates.whole};
+  const double loading = ms / rates.load, step = ms / rates.whole;
+  const double waited = std::clamp(step - ms / rates.same_batch, 0.0, loading);
+  return {.loading = loading, .computing = step - waited, .step = step};
 }
 
 int bench_run(const BenchRunOptions& options, Invocation& invocation) {

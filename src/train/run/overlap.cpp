@@ -10,13 +10,15 @@
 namespace chexnet {
 
 StepTimes StepTimes::since(const StepTimes& before) const {
-  return {loading_s - before.loading_s, data_wait_s - before.data_wait_s,
-          all_s - before.all_s, steps - before.steps};
+  return {loading_s - before.loading_s, exposed_s - before.exposed_s,
+          data_wait_s - before.data_wait_s, all_s - before.all_s,
+          steps - before.steps};
 }
 
 Overlap mean_overlap(Communicator& comm, const StepTimes& own) {
   assert(own.steps > 0);
-  std::array<double, 3> sums = {own.loading_s, own.data_wait_s, own.all_s};
+  std::array<double, 4> sums = {own.loading_s, own.data_wait_s, own.all_s,
+                                own.exposed_s};
   comm.all_reduce(sums, ReduceOp::kSum);
   const double steps = static_cast<double>(own.steps) * comm.size();
   Overlap overlap;
@@ -25,7 +27,7 @@ Overlap mean_overlap(Communicator& comm, const StepTimes& own) {
   const double wait_s = sums[1] / steps;
   overlap.computing_s = overlap.step_s - wait_s;
   if (overlap.loading_s > 0)
-    overlap.hidden = std::clamp(1 - wait_s / overlap.loading_s, 0.0, 1.0);
+    overlap.hidden = std::clamp(1 - sums[3] / sums[0], 0.0, 1.0);
   return overlap;
 }
 

@@ -115,12 +115,13 @@ RunWatch::Mark RunWatch::mark() const { return {profiler_.seconds(), cpu_s()}; }
 
 void RunWatch::skip() { last_ = mark(); }
 
-StepTimes RunWatch::times(double loading_s) const {
+StepTimes RunWatch::times(const Loader::Stats& loader) const {
   double all_s = own_of(of_steps_);
   for (size_t o = 0; o < kPhases; ++o)
     if (const auto phase = static_cast<Phase>(o); is_collective(phase))
       all_s += of(of_steps_, phase);
-  return {loading_s, of(of_steps_, Phase::kDataWait), all_s, steps_};
+  return {loader.loading_s, loader.exposed_s, of(of_steps_, Phase::kDataWait),
+          all_s, steps_};
 }
 
 void RunWatch::count_until(const Mark& now) {

@@ -35,8 +35,9 @@ class Loop {
       if (votes[0] > 0) recorder_.take_request(step);
       profiler_.add({"step", static_cast<int32_t>(step), Track::kMain, 0,
                      now_s(), now_s()});
-      times_ = {times_.loading_s + 0.03, times_.data_wait_s + 0.003,
-                times_.all_s + 0.1, times_.steps + 1};
+      times_ = {times_.loading_s + 0.03, times_.exposed_s + 0.003,
+                times_.data_wait_s + 0.003, times_.all_s + 0.1,
+                times_.steps + 1};
       recorder_.end_step(step, times_);
     }
   }

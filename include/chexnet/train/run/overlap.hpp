@@ -12,8 +12,8 @@ namespace chexnet {
 // Sums over the steps of one rank. Evaluations and checkpoints between two
 // steps are left out.
 struct StepTimes {
-  double loading_s = 0;    // Loader::Stats::loading_s
-  double data_wait_s = 0;  // of the main thread
+  double loading_s = 0, exposed_s = 0;  // of Loader::Stats
+  double data_wait_s = 0;               // of the main thread
   double all_s = 0;
   int64_t steps = 0;
 

@@ -12,6 +12,7 @@
 #include "chexnet/comm/placement.hpp"
 #include "chexnet/comm/watch/straggler.hpp"
 #include "chexnet/core/profiler.hpp"
+#include "chexnet/data/loader.hpp"
 #include "chexnet/launch/machine/usage_monitor.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/train/run/overlap.hpp"
@@ -37,8 +38,8 @@ class RunWatch {
   void step_done(int64_t step);
   // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();
-  // Of this rank's steps so far. `loading_s`: what its loader says.
-  StepTimes times(double loading_s) const;
+  // Of this rank's steps so far, and of its loader.
+  StepTimes times(const Loader::Stats& loader) const;
 
   // Collective: writes what the GPUs did since the watch began, and returns it
   // as two sentences on rank 0; empty without a GPU.

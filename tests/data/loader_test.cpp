@@ -230,12 +230,15 @@ TEST_CASE("loading is the work of all workers by their number") {
   // Without workers all of it is waited for.
   CHECK(in_next.stats().loading_s > 0);
   CHECK(in_next.stats().loading_s <= in_next.stats().wait_s);
+  CHECK(in_next.stats().exposed_s == Approx(in_next.stats().loading_s));
 
   // The sum alone would be longer than the time, as all are busy.
   const double start = now_s();
   Loader loader(p.manifest, reader, sampler, {4, 4, 3});
   for (int i = 0; i < 100; ++i) loader.next();
   CHECK(loader.stats().loading_s > 0);
+  CHECK(loader.stats().exposed_s <=
+        std::min(loader.stats().loading_s, loader.stats().wait_s));
   CHECK(loader.stats().loading_s <= now_s() - start);
 }
 

@@ -173,7 +173,7 @@ refused 4 "bad.safetensors: header length" train "$small" --out "$scratch/other3
 { flock 9; refused 4 "in use by" "${T[@]}" "${one[@]}" --resume auto; } 9>>"$scratch/run/.lock"
 check "nothing of the run was touched" [ "$sum" = "$(sha256sum "$(weights "$scratch/run")")" ]
 : >"$scratch/file"
-refused 4 "choose a writable folder" train "$small" --out "$scratch/file/run"
+refused 4 "file: is no folder" train "$small" --out "$scratch/file/run"
 
 (ulimit -s 64; "$program" phantom "$scratch/narrow" 2>"$scratch/err.txt"); rc=$?
 check "a small stack: exit 5, which limit" test "$rc $(grep -c 'a stack may have 64 KiB.*ulimit -s' "$scratch/err.txt")" = "5 1"

@@ -179,7 +179,7 @@ check "a folder of runs takes more of them" [ "$(wc -l <"$scratch/more.txt")" = 
 await_step "$scratch/stopped/seed=1" 1 "$scratch/log"; kill -INT $job
 rc=0; wait $job || rc=$?
 check "a sweep that is stopped says how it goes on (exit $rc)" bash -c "[ $rc = 75 ] && grep -q 'the sweep stopped in run 1 of 2: the same command goes on there' '$scratch/log'"
-rm -r "$scratch/sweep/lr_scaling=linear"; touch "$scratch/sweep/lr_scaling=linear"
+rm -r "$scratch/sweep/lr_scaling=linear"; mkdir "$scratch/sweep/lr_scaling=linear"; touch "$scratch/sweep/lr_scaling=linear/log"
 "$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log"; code=$?
 check "a run that fails gives the sweep its exit code" bash -c "[ $code = 4 ] && grep -q '1 of 2 runs failed' '$scratch/log'"
 

@@ -35,7 +35,7 @@ refused 2 "nearest are 'train.lr'" submit "$small" --sweep train.lrr=1 --dry-run
 refused 2 "cannot be shared by 32 ranks x 1 micro-batches. Hint: train.batch=32" submit "$small" --nodes 8 --gpus-per-node 4 --dry-run
 refused 2 "cannot be shared by 2 ranks x 8 micro-batches" submit "$small" --nodes 2 --sweep train.accumulate=1,8 --dry-run
 refused 2 "2 ranks would not use all of 4 GPUs on each host. Hint: " submit "$small" --set launch.device=auto --gpus-per-node 4 --ranks-per-node 2 --dry-run
-refused 2 "lr_scaling=none and $scratch/s/lr_scaling=linear would be the same run" submit "$small" --set train.batch=16 --out "$scratch/s" --sweep train.lr_scaling=none,linear --dry-run
+refused 2 "lr_scaling=none and $scratch/s/lr_scaling=linear would be the same run under two names: train.lr_scaling changes nothing where train.batch is train.lr_base_batch" submit "$small" --set train.batch=16 --out "$scratch/s" --sweep train.lr_scaling=none,linear --dry-run
 refused 2 "two names: data.exclude names one place in both. Hint" submit "$small" --sweep "data.exclude=a.txt,$PWD/./a.txt" --dry-run
 refused 2 "two names: train.momentum changes nothing beside the other settings. Hint" submit "$small" --set train.optimizer=adam --sweep train.momentum=0.8,0.9 --dry-run
 refused 2 "train.lr has one value in both" submit "$small" --sweep train.lr=1e-3,0.001 --dry-run

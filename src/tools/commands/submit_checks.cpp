@@ -66,10 +66,11 @@ std::string why_equal(const SweepPoint& a, const Config& of_a,
     const std::string key = assignment.substr(0, assignment.find('='));
     const ConfigOption& option = *find_option(key);
     const bool is_one = option_text(option, of_a) == option_text(option, of_b);
-    const std::string otherwise = option.is_path
-                                      ? " names one place in both"
-                                      : " changes nothing beside the other "
-                                        "settings";
+    std::string otherwise = " changes nothing beside the other settings";
+    if (option.is_path)
+      otherwise = " names one place in both";
+    else if (key == "train.lr_scaling")
+      otherwise = " changes nothing where train.batch is train.lr_base_batch";
     reasons.push_back(key + (is_one ? " has one value in both" : otherwise));
   }
   return listed(reasons);

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "chexnet/core/text_format.hpp"
+#include "svg.hpp"
 
 namespace chexnet {
 
@@ -24,22 +25,18 @@ constexpr int kMostSteps = 2 * kStepsInTurn + 1;
 // Boxes as narrow as this have no number.
 constexpr double kNarrow = 14;
 
-std::string figure_text(double x, double y, const char* anchor,
-                        const std::string& what) {
-  return "<text x=\"" + fixed(x, 1) + "\" y=\"" + fixed(y, 1) +
-         "\" text-anchor=\"" + anchor + "\">" + what + "</text>";
-}
-
 class Panel {
  public:
   // `shown` milliseconds are as wide as the picture.
   Panel(double top, double shown, const std::string& title)
       : top_(top), shown_(shown) {
     svg_ =
-        figure_text(kFigureLeft, top + kTitleHeight - 3, "start", title) +
-        figure_text(kFigureLeft - 6, y_of(0) + 13, "end", "loading") +
-        figure_text(kFigureLeft - 6, y_of(1) + 13, "end", "training") +
-        figure_text(kFigureEnd, y_of(2) + 11, "end", fixed(shown, 0) + " ms");
+        svg_text(fixed(kFigureLeft, 1), top + kTitleHeight - 3, "start",
+                 title) +
+        svg_text(fixed(kFigureLeft - 6, 1), y_of(0) + 13, "end", "loading") +
+        svg_text(fixed(kFigureLeft - 6, 1), y_of(1) + 13, "end", "training") +
+        svg_text(fixed(kFigureEnd, 1), y_of(2) + 11, "end",
+                 fixed(shown, 0) + " ms");
   }
 
   // Of batch `number`, from `begin` ms on; what lies beyond the end is cut.
@@ -53,8 +50,8 @@ class Panel {
             "\" fill=\"currentColor\" fill-opacity=\"0.25\" "
             "stroke=\"currentColor\"/></g>";
     if (right - left > kNarrow)
-      svg_ += figure_text((left + right) / 2, y_of(row) + 13, "middle",
-                          std::to_string(number));
+      svg_ += svg_text(fixed((left + right) / 2, 1), y_of(row) + 13, "middle",
+                       std::to_string(number));
   }
 
   const std::string& svg() const { return svg_; }
@@ -94,13 +91,8 @@ std::string svg_overlap(const OverlapTimes& times) {
   assert(times.loading > 0 && times.computing > 0 && times.step > 0);
   const double in_turn = times.loading + times.computing;
   const double shown = kStepsInTurn * in_turn;
-  return "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" "
-         "viewBox=\"0 0 " +
-         fixed(kFigureWidth, 0) + " " + fixed(2 * kPanelHeight, 0) +
-         "\" role=\"img\" aria-label=\"Loading and training, one after the "
-         "other and at once\" font-family=\"system-ui,sans-serif\" "
-         "font-size=\"12\" fill=\"#1b1f23\"><rect class=\"ground\" "
-         "width=\"100%\" height=\"100%\" fill=\"#fff\"/>" +
+  return svg_begin(kFigureWidth, 2 * kPanelHeight,
+                   "Loading and training, one after the other and at once") +
          panel_of(
              0, shown, in_turn, times,
              "Without pipelining, computed: " + step_text(in_turn) + " a step")

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "chexnet/core/text_format.hpp"
+#include "svg.hpp"
 
 namespace chexnet {
 
@@ -100,13 +101,6 @@ Extent extent_of(const Plot& plot) {
   return e;
 }
 
-std::string text_element(const std::string& x, double y, const char* anchor,
-                         const std::string& what,
-                         const std::string& more = "") {
-  return "<text x=\"" + x + "\" y=\"" + fixed(y, 1) + "\" text-anchor=\"" +
-         anchor + "\"" + more + ">" + xml_escaped(what) + "</text>";
-}
-
 // Draws into a frame with the plot's extent, piece by piece.
 class Drawing {
  public:
@@ -117,9 +111,9 @@ class Drawing {
 
   std::string svg() const {
     std::string svg = head() + x_axis() + y_axis() +
-                      text_element(fixed((kLeft + kEnd) / 2, 0), floor_ + 32,
-                                   "middle", plot_.x_label) +
-                      text_element(fixed(kEnd, 0), 16, "end", plot_.y_label);
+                      svg_text(fixed((kLeft + kEnd) / 2, 0), floor_ + 32,
+                               "middle", plot_.x_label) +
+                      svg_text(fixed(kEnd, 0), 16, "end", plot_.y_label);
     for (size_t c = 0; c < plot_.curves.size(); ++c)
       if (!plot_.curves[c].points.empty())
         svg += "<g class=\"c" + std::to_string(c % kColors.size()) +
@@ -138,22 +132,15 @@ class Drawing {
   }
 
   std::string head() const {
-    return "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" "
-           "viewBox=\"0 0 " +
-           fixed(kWidth, 0) + " " + fixed(height_, 0) +
-           "\" role=\"img\" aria-label=\"" + xml_escaped(plot_.title) +
-           "\" font-family=\"system-ui,sans-serif\" font-size=\"12\" "
-           "fill=\"#1b1f23\">"
-           "<rect class=\"ground\" width=\"100%\" height=\"100%\" "
-           "fill=\"#fff\"/>" +
-           text_element(fixed(kLeft, 0), 16, "start", plot_.title,
-                        " font-size=\"13\" font-weight=\"600\"");
+    return svg_begin(kWidth, height_, plot_.title) +
+           svg_text(fixed(kLeft, 0), 16, "start", plot_.title,
+                    " font-size=\"13\" font-weight=\"600\"");
   }
 
   std::string x_axis() const {
     std::string svg;
     for (int i = 0; i <= x_.steps; ++i)
-      svg += text_element(px(x_.tick(i)), floor_ + 16, "middle", x_.text(i));
+      svg += svg_text(px(x_.tick(i)), floor_ + 16, "middle", x_.text(i));
     return svg;
   }
 
@@ -164,7 +151,7 @@ class Drawing {
       svg += "<line class=\"rule\" x1=\"" + fixed(kLeft, 0) + "\" x2=\"" +
              fixed(kEnd, 0) + "\" y1=\"" + fixed(y, 1) + "\" y2=\"" +
              fixed(y, 1) + "\" stroke=\"#d0d7de\"/>" +
-             text_element(fixed(kLeft - 6, 0), y + 4, "end", y_.text(i));
+             svg_text(fixed(kLeft - 6, 0), y + 4, "end", y_.text(i));
     }
     return svg;
   }
@@ -195,8 +182,8 @@ class Drawing {
     const double x = kLeft + 215 * static_cast<double>(c % kCurvesPerRow);
     const size_t row = c / kCurvesPerRow;
     const double y = floor_ + 52 + kRow * static_cast<double>(row);
-    return text_element(fixed(x, 0), y, "start", "\u2014 " + curve.name,
-                        " fill=\"currentColor\"");
+    return svg_text(fixed(x, 0), y, "start", "\u2014 " + curve.name,
+                    " fill=\"currentColor\"");
   }
 
   static constexpr double kLeastStep = 1e-3;  // of a flat line's axis

@@ -3,6 +3,7 @@
 
 usage: parity.py --binary build/release/chexnet-train --data ../shared/xray/nih352 [--arch densenet121] [--optimizer adam]
                  [--loss bce | focal | asymmetric] [--precision fp64] [--size 64] [--batch 8] [--steps 20] [--json]
+                 [--freeze-until block2 [--freeze-steps 10]] [--head-lr-factor 10] [--layer-decay 0.8]
 Needs torch, torchvision, Pillow, safetensors, numpy. Images are decoded by Pillow and resized by PyTorch's uint8 antialias kernel, so
 decoder and resize are compared too. Exit 1 when a bound is broken (fp64: losses 1e-8 relative, parameters 1e-7 absolute;
 fp32: first loss 1e-6 relative).
@@ -10,6 +11,7 @@ fp32: first loss 1e-6 relative).
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,6 +46,25 @@ def asymmetric(logits, labels):
     return -(labels * torch.log(p) + (1 - labels) * shifted**4 * torch.log(1 - shifted)).mean()
 
 
+def part_of(name):
+    """Of the network: 0 is the stem, 1 to 4 its blocks, 5 the classifier."""
+    if name.startswith(("classifier.", "fc.")):
+        return 5
+    block = re.match(r"(?:features\.denseblock|features\.transition|layer)(\d)\.", name)
+    return int(block[1]) if block else 4 if name.startswith("features.norm5.") else 0
+
+
+def freeze(net, parts):
+    """The first `parts` of the network: no gradients, and BatchNorms by running statistics, which stay."""
+    net.train()
+    for name, parameter in net.named_parameters():
+        parameter.requires_grad_(part_of(name) >= parts)
+    for name, module in net.named_modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.train(part_of(name + ".") >= parts)
+
+
+PARTS = ["none", "stem", "block1", "block2", "block3", "backbone"]
 LOSSES = {"bce": torch.nn.functional.binary_cross_entropy_with_logits, "asymmetric": asymmetric,
           "focal": lambda logits, labels: torchvision.ops.sigmoid_focal_loss(logits, labels, alpha=-1, gamma=2, reduction="mean")}
 
@@ -53,16 +74,18 @@ def main():
     for name, kind, default in (("binary", str, "build/release/chexnet-train"), ("data", str, "../shared/xray/nih352"),
                                 ("arch", str, "densenet121"), ("optimizer", str, "adam"), ("precision", str, "fp64"),
                                 ("size", int, 64), ("batch", int, 8), ("steps", int, 20), ("lr", float, 1e-3),
-                                ("decay", float, 0.0), ("seed", int, 0), ("threads", int, 2)):
+                                ("decay", float, 0.0), ("seed", int, 0), ("threads", int, 2), ("freeze-steps", int, 0),
+                                ("head-lr-factor", float, 1.0), ("layer-decay", float, 1.0)):
         ap.add_argument("--" + name, type=kind, default=default)
     ap.add_argument("--loss", choices=LOSSES, default="bce")
+    ap.add_argument("--freeze-until", choices=PARTS, default="none")
     ap.add_argument("--json", action="store_true")
     a = ap.parse_args()
     dtype = torch.float64 if a.precision == "fp64" else torch.float32
     torch.set_num_threads(a.threads)
     torch.manual_seed(a.seed)
     net = getattr(torchvision.models, a.arch)(weights=None, num_classes=14).to(dtype)
-    names = open(os.path.join(a.data, "train_list.txt")).read().split()[: a.batch * a.steps]
+    names = open(os.path.join(a.data, "train_list.txt")).read().split()[: a.batch * (a.freeze_steps or a.steps)]  # an epoch
     with tempfile.TemporaryDirectory() as scratch:
         start, order, run = (os.path.join(scratch, n) for n in ("start.safetensors", "order.txt", "run"))
         save_file({k: v.contiguous().clone() for k, v in net.state_dict().items()}, start,
@@ -72,6 +95,8 @@ def main():
                 "data.train_list": os.path.join(a.data, "train_list.txt"), "data.val_fraction": 0, "data.resize": a.size, "data.crop": a.size,
                 "model.arch": a.arch, "model.weights": start, "train.order_file": order, "train.batch": a.batch, "train.max_steps": a.steps,
                 "train.epochs": 1e6, "train.optimizer": a.optimizer, "train.lr": a.lr, "train.precision": a.precision, "train.weight_decay": a.decay, "train.loss": a.loss,
+                "model.freeze_until": a.freeze_until, "model.freeze_epochs": min(a.freeze_steps, 1),
+                "train.head_lr_factor": a.head_lr_factor, "train.layer_decay": a.layer_decay,
                 "run.log_every": 1, "launch.threads": a.threads, "launch.device": "cpu", "eval.splits": []}
         empty = os.path.join(scratch, "empty.yaml")
         open(empty, "w").write("run: {name: parity}\n")
@@ -86,15 +111,17 @@ def main():
     table = labels_of(os.path.join(a.data, "Data_Entry_2017.csv"))
     mean = torch.tensor([0.485, 0.456, 0.406], dtype=dtype).view(1, 3, 1, 1)
     std = torch.tensor([0.229, 0.224, 0.225], dtype=dtype).view(1, 3, 1, 1)
+    factors = [a.layer_decay ** (5 - part) for part in range(5)] + [a.head_lr_factor]
+    groups = [{"params": [p for n, p in net.named_parameters() if part_of(n) == part], "lr": a.lr * factors[part]} for part in range(6)]
     if a.optimizer == "sgd":
-        optimizer = torch.optim.SGD(net.parameters(), lr=a.lr, momentum=0.9, weight_decay=a.decay)
+        optimizer = torch.optim.SGD(groups, lr=a.lr, momentum=0.9, weight_decay=a.decay)
     else:
-        optimizer = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[a.optimizer](net.parameters(), lr=a.lr, weight_decay=a.decay)
+        optimizer = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[a.optimizer](groups, lr=a.lr, weight_decay=a.decay)
     criterion = LOSSES[a.loss]
-    net.train()
     losses = []
     for step in range(a.steps):
-        chosen = names[step * a.batch:(step + 1) * a.batch]
+        freeze(net, 0 if step >= a.freeze_steps > 0 else PARTS.index(a.freeze_until))
+        chosen = [names[i % len(names)] for i in range(step * a.batch, (step + 1) * a.batch)]
         x = torch.stack([pixels(os.path.join(a.data, "images", n), a.size) for n in chosen]).to(dtype) / 255
         x = (x.expand(-1, 3, -1, -1) - mean) / std
         if a.precision == "fp32":

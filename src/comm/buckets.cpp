@@ -12,12 +12,13 @@
 
 namespace chexnet {
 
-std::vector<Bucket> plan_buckets(const std::vector<Extent>& parameters,
-                                 size_t statistics, size_t total,
+std::vector<Bucket> plan_buckets(const TravellingGradients& gradients,
                                  size_t element_size, size_t bucket_bytes,
                                  GradientCompression compression) {
+  const auto& [parameters, end, statistics, total] = gradients;
   constexpr size_t kLastShare = 8;
   std::vector<Bucket> buckets;
+  const size_t travels = end + (total - statistics);
   bool begins = true;
   for (const Extent& parameter : parameters) {
     if (begins) buckets.push_back({parameter.begin, 0, false});
@@ -26,14 +27,15 @@ std::vector<Bucket> plan_buckets(const std::vector<Extent>& parameters,
 
     const bool full =
         (bucket.end - bucket.begin) * element_size >= bucket_bytes;
-    const size_t rest = (total - bucket.end) * element_size;
+    const size_t rest = (travels - bucket.end) * element_size;
     const bool only_little_follows =
         rest <= bucket_bytes / kLastShare &&
-        (total - bucket.begin) * element_size > bucket_bytes / kLastShare;
+        (travels - bucket.begin) * element_size > bucket_bytes / kLastShare;
     begins = full || only_little_follows;
   }
   if (total > statistics) {
-    if (compression == GradientCompression::kNone && !buckets.empty())
+    if (compression == GradientCompression::kNone && !buckets.empty() &&
+        end == statistics)
       buckets.back().end = total;
     else
       buckets.push_back({statistics, total, true});

@@ -76,6 +76,10 @@ void check_for_training(const Config& config) {
                  "train.mixup and train.sampling draw from all images, which "
                  "old and new do not have",
                  "set data.pipeline=global");
+  if (config.model.freeze_epochs > 0 &&
+      config.model.freeze_until == FrozenPart::kNone)
+    config_error("model.freeze_epochs", "nothing is frozen",
+                 "name up to where with model.freeze_until, or leave it out");
   if (config.model.memory == ActivationMemory::kRecompute &&
       (config.train.engine == EngineKind::kAten ||
        config.train.precision == Precision::kFp64))

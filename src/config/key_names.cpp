@@ -88,6 +88,7 @@ const std::vector<RemovedName>& removed_names() {
       {"train.swa", "write train.ema: 0.999"},
       {"run.world_readable", "chmod -R o+rX FOLDER opens a run to everybody"},
       {"train.loss_weights", "write train.class_weights"},
+      {"model.freeze_backbone", "write model.freeze_until: backbone"},
       {"data.scale_jitter", "write data.zoom"},
       {"data.contrast_jitter", "write data.contrast"},
       {"train.sampling=balanced", "write train.sampling: rare_first"},

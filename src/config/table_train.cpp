@@ -31,8 +31,19 @@ std::vector<ConfigOption> model_options() {
           .tier = Tier::kCommon,
       },
       {
-          MEMBER(model.freeze_backbone),
-          .help = "train the classifier only",
+          MEMBER(model.freeze_until),
+          .help = "parts that are not trained, from the stem up to this one: "
+                  "block1 to block3 (a ResNet's layer1 to layer3) with the "
+                  "transition after it, or backbone: all but the classifier. "
+                  "They have no backward pass, and their BatchNorms use the "
+                  "running statistics of model.weights, which stay as they are",
+      },
+      {
+          MEMBER(model.freeze_epochs),
+          .help = "after so many epochs what model.freeze_until names is "
+                  "trained, too, with an optimizer state of its own that "
+                  "starts then; 0 = never",
+          .limits = {{0, 1e6}},
       },
       {
           MEMBER(model.memory),
@@ -96,6 +107,18 @@ std::vector<ConfigOption> optimizer_options() {
           MEMBER(train.lr_base_batch),
           .help = "batch that train.lr is meant for, images",
           .limits = {{1, 1e7}},
+      },
+      {
+          MEMBER(train.head_lr_factor),
+          .help = "the classifier's rate is the others' x this",
+          .limits = {{0, 1e6}},
+      },
+      {
+          MEMBER(train.layer_decay),
+          .help = "the rate of a part is x this for each part between it and "
+                  "the classifier: of block4 once, block3 twice, the stem "
+                  "five times",
+          .limits = {{0, 1}},
       },
       {
           MEMBER(train.warmup_epochs),

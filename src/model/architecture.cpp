@@ -18,19 +18,26 @@ class Description {
     parameters_.add({.name = name + ".weight",
                      .shape = {out, in, kernel, kernel},
                      .init = convolutions_,
-                     .is_weight = true});
+                     .is_weight = true,
+                     .part = part_});
   }
   void norm(const std::string& name, int64_t channels) {
-    parameters_.add_statistics(name, channels);
-    parameters_.add(
-        {.name = name + ".weight", .shape = {channels}, .init = Init::kOne});
-    parameters_.add(
-        {.name = name + ".bias", .shape = {channels}, .init = Init::kZero});
+    parameters_.add_statistics(name, channels, part_);
+    parameters_.add({.name = name + ".weight",
+                     .shape = {channels},
+                     .init = Init::kOne,
+                     .part = part_});
+    parameters_.add({.name = name + ".bias",
+                     .shape = {channels},
+                     .init = Init::kZero,
+                     .part = part_});
   }
+  void next_part() { ++part_; }
 
  private:
   Parameters& parameters_;
   Init convolutions_;
+  int part_ = kStemPart;
 };
 
 // Return the channels that reach the classifier head.
@@ -42,6 +49,7 @@ int64_t describe(const DenseNetSpec& spec, Parameters& parameters) {
   network.norm("features.norm0", channels);
 
   for (size_t b = 0; b < spec.blocks.size(); ++b) {
+    network.next_part();
     const std::string number = std::to_string(b + 1);
     for (int i = 0; i < spec.blocks[b]; ++i) {
       const std::string layer = "features.denseblock" + number + ".denselayer" +
@@ -74,6 +82,7 @@ int64_t describe(const ResNetSpec& spec, Parameters& parameters) {
   network.norm("bn1", channels);
 
   for (size_t stage = 0; stage < spec.blocks.size(); ++stage) {
+    network.next_part();
     const int64_t width = int64_t{64} << stage, out = width * kExpansion;
     for (int b = 0; b < spec.blocks[stage]; ++b) {
       const std::string block =
@@ -111,12 +120,12 @@ void describe_parameters(const NetworkSpec& spec, int64_t findings,
                   .init = Init::kUniformFanIn,
                   .fan_in = features,
                   .is_weight = true,
-                  .is_head = true});
+                  .part = kHeadPart});
   parameters.add({.name = spec.head.name + ".bias",
                   .shape = {findings},
                   .init = init_of(spec.head.bias),
                   .fan_in = features,
-                  .is_head = true});
+                  .part = kHeadPart});
 }
 
 }  // namespace chexnet

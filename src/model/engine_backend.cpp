@@ -33,8 +33,8 @@ class EngineBackend final : public Backend {
     assert(mode == Mode::kInference || !attachments_.fixed_weights);
     assert(images.scalar_type() == at::kByte && images.size(3) == size);
 
-    active_ = &engine_for(batch, size,
-                          mode == Mode::kTraining && !options_.freeze_backbone);
+    active_ =
+        &engine_for(batch, size, mode == Mode::kTraining && trains_backbone());
     images_ = images.contiguous();
     at::Tensor logits =
         at::empty({batch, findings_}, parameters_.flat_values().options());
@@ -70,12 +70,11 @@ class EngineBackend final : public Backend {
   }
 
   std::optional<size_t> planned_bytes(int64_t batch, int64_t size) override {
-    return engine_bytes(spec_,
-                        engine_options(batch, size, !options_.freeze_backbone),
+    return engine_bytes(spec_, engine_options(batch, size, trains_backbone()),
                         at::get_num_threads());
   }
   std::string description(int64_t batch, int64_t size) override {
-    return engine_for(batch, size, !options_.freeze_backbone).description();
+    return engine_for(batch, size, trains_backbone()).description();
   }
   bool depends_on_threads() const override { return false; }
 
@@ -92,6 +91,9 @@ class EngineBackend final : public Backend {
     std::unique_ptr<Engine> engine;
   };
 
+  bool trains_backbone() const {
+    return options_.frozen != FrozenPart::kBackbone;
+  }
   // [N,h,w,C], not filled.
   at::Tensor feature_map(int64_t images) const {
     const Engine::FeatureShape shape = active_->feature_shape();
@@ -107,6 +109,7 @@ class EngineBackend final : public Backend {
     options.findings = static_cast<int>(findings_);
     options.arithmetic = arithmetic_of(options_.precision);
     options.training = training;
+    if (training) options.frozen_parts = frozen_parts(options_.frozen);
     options.winograd = options_.winograd;
     options.sync_batchnorm = options_.sync_batchnorm;
     options.mean = options_.mean;

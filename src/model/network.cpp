@@ -67,6 +67,12 @@ void BackendChoice::attach(Attachments attachments) {
     if (backend != nullptr) backend->attach(attachments_);
 }
 
+void BackendChoice::forget() {
+  for (auto& backend : made_) backend.reset();
+  chosen_ = {};
+  height_ = width_ = -1;
+}
+
 Network::Network(const NetworkSpec& spec, int64_t findings,
                  NetworkOptions options, std::vector<BackendEntry> backends)
     : spec_(spec),
@@ -105,6 +111,13 @@ at::Tensor Network::feature_gradient(const at::Tensor& dlogits) {
   assert(active_ != nullptr);  // a forward came before
   const WithoutAutograd guard;
   return active_->feature_gradient(dlogits);
+}
+
+void Network::freeze(FrozenPart until) {
+  if (options_.frozen == until) return;
+  options_.frozen = until;
+  choice_->forget();
+  active_ = nullptr;
 }
 
 const at::Tensor& Network::classifier_weight() const {

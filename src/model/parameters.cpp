@@ -82,8 +82,9 @@ int Parameters::add(Parameter parameter) {
   return static_cast<int>(list_.size()) - 1;
 }
 
-int Parameters::add_statistics(const std::string& name, int64_t channels) {
-  statistics_.push_back({name, channels, stat_size_});
+int Parameters::add_statistics(const std::string& name, int64_t channels,
+                               int part) {
+  statistics_.push_back({name, channels, part, stat_size_});
   stat_size_ += 2 * channels;
   return static_cast<int>(statistics_.size()) - 1;
 }
@@ -156,18 +157,27 @@ int64_t Parameters::statistics_begin_of(const std::string& name) const {
   return statistics_[static_cast<size_t>(statistics_id_of(name))].begin;
 }
 
-int64_t Parameters::head_end() const {
-  int64_t end = 0;
-  for (const auto& p : list_)
-    if (p.is_head) end = p.end;
-  return end;
+int64_t Parameters::trained_end(int frozen_parts) const {
+  const auto frozen = std::ranges::find_if(
+      list_, [&](const Parameter& p) { return p.part < frozen_parts; });
+  return frozen == list_.end() ? size_ : frozen->begin;
+}
+int64_t Parameters::moving_statistics(int frozen_parts) const {
+  const auto moves = std::ranges::find_if(
+      statistics_, [&](const Statistics& s) { return s.part >= frozen_parts; });
+  return moves == statistics_.end() ? stat_size_ : moves->begin;
 }
 
 // A choice, and no factor of 0: 0 times NaN is NaN.
-void Parameters::update_running(const at::Tensor& not_finite, double momentum) {
+void Parameters::update_running(const at::Tensor& not_finite, int64_t first,
+                                double momentum) {
+  const int64_t count = stat_size_ - first;
+  if (count == 0) return;
+  at::Tensor running = flat_running_.narrow(0, first, count);
   const at::Tensor next =
-      flat_running_.mul(1.0 - momentum).add_(batch_statistics(), momentum);
-  flat_running_.copy_(at::where(not_finite.gt(0), flat_running_, next));
+      running.mul(1.0 - momentum)
+          .add_(batch_statistics().narrow(0, first, count), momentum);
+  running.copy_(at::where(not_finite.gt(0), running, next));
 }
 
 void Parameters::refresh_compute_copies() {
@@ -200,11 +210,12 @@ int64_t Parameters::count() const {
   return count;
 }
 
-std::vector<Extent> Parameters::extents() const {
+std::vector<Extent> Parameters::extents(int frozen_parts) const {
   std::vector<Extent> extents;
   for (const auto& p : list_)
-    extents.push_back(
-        {static_cast<size_t>(p.begin), static_cast<size_t>(p.end)});
+    if (p.part >= frozen_parts)
+      extents.push_back(
+          {static_cast<size_t>(p.begin), static_cast<size_t>(p.end)});
   return extents;
 }
 

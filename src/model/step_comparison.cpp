@@ -86,7 +86,7 @@ void set_parameters(Parameters& p) {
     const bool branch = parameter.name.find("bn3.") != std::string::npos;
     if (branch && parameter.name.ends_with(".weight"))
       values.fill_(kBranchScale);
-    const bool shifts = !parameter.is_head && !parameter.is_weight &&
+    const bool shifts = !parameter.is_head() && !parameter.is_weight &&
                         parameter.name.ends_with(".bias");
     if (!shifts || branch) continue;
     values.fill_(kFromCorner);
@@ -164,7 +164,7 @@ StepRecord record_made_up_step(Network& network) {
                     row_major(doubles_of(p.flat_gradients_and_statistics()), p),
                     {}};
   record.gradients.narrow(0, 0, p.size()).div_(scale);
-  p.update_running(at::zeros({}, p.flat_values().options()), 1.0);
+  p.update_running(at::zeros({}, p.flat_values().options()), 0, 1.0);
   record.evaluation = doubles_of(network.forward(images, Mode::kInference));
   return record;
 }

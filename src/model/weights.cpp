@@ -55,7 +55,8 @@ NetworkTensors named_tensors(const Parameters& parameters) {
   NetworkTensors tensors;
   const auto& list = parameters.list();
   for (const auto& p : list)
-    tensors[p.name] = {parameters.part(parameters.flat_values(), p), p.is_head};
+    tensors[p.name] = {parameters.part(parameters.flat_values(), p),
+                       p.is_head()};
   for (size_t i = 0; i < parameters.statistics().size(); ++i) {
     const auto& name = parameters.statistics()[i].name;
     tensors[name + ".running_mean"] = {

@@ -87,7 +87,8 @@ std::map<std::string, std::string> setting_of(const RunSummary& run) {
     if (key != "run.seed" && find_option(key)->effect != Effect::kNone)
       settings[key] = value;
   if (run.config.at("model.sync_batchnorm") == "false" &&
-      run.config.at("model.freeze_backbone") == "false")
+      (run.config.at("model.freeze_until") != "backbone" ||
+       run.config.at("model.freeze_epochs") != "0"))
     settings["ranks"] = std::to_string(run.ranks);
   return settings;
 }

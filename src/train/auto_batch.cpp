@@ -140,7 +140,7 @@ int64_t measured_images(const Config& config, Network& network,
 // One value has a variance of 0, and running variances of 0 make every
 // evaluation overflow. PyTorch refuses to train on it, too.
 void check_batchnorm_values(const Config& config, int64_t batch, int ranks) {
-  if (config.model.freeze_backbone) return;
+  if (config.model.always_frozen() == FrozenPart::kBackbone) return;
   const int64_t side = last_map_side(network_spec(config.model.arch),
                                      static_cast<int>(config.data.crop));
   if (side * side * images_per_batchnorm(config, batch, ranks) > 1) return;

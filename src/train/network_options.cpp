@@ -49,7 +49,8 @@ bool own_engine_on(const Device& device, EngineKind asked) {
 
 bool can_recompute(const NetworkOptions& options) {
   return options.own_engine && !options.device.is_cpu() &&
-         options.precision != Precision::kFp64 && !options.freeze_backbone;
+         options.precision != Precision::kFp64 &&
+         options.frozen != FrozenPart::kBackbone;
 }
 
 NetworkOptions network_options(const Config& config, const Device& device,
@@ -61,7 +62,7 @@ NetworkOptions network_options(const Config& config, const Device& device,
       .precision = precision,
       .sync_batchnorm =
           config.model.sync_batchnorm && comm.size() > 1 ? &comm : nullptr,
-      .freeze_backbone = config.model.freeze_backbone,
+      .frozen = config.model.always_frozen(),
       .own_engine = own_engine_on(device, config.train.engine),
       .winograd = config.train.engine != EngineKind::kDirect,
       .deterministic = config.train.deterministic,
@@ -73,7 +74,7 @@ NetworkOptions network_options(const Config& config, const Device& device,
   if (asked && !options.recompute && comm.rank() == 0)
     log_warning(
         "[train] model.memory=recompute has no effect: " +
-        std::string(config.model.freeze_backbone
+        std::string(options.frozen == FrozenPart::kBackbone
                         ? "a frozen backbone keeps nothing for backward"
                         : "LibTorch's kernels compute in place of ours"));
   return options;

@@ -6,7 +6,8 @@
 //                          "chexnet.decision_rules": thresholds and
 //                          calibration, once validation was scored, and
 //                          "chexnet.decision_rules_sha256" of that text
-//   optimizer.safetensors  slot/name -> state; metadata "steps". Where the
+//   optimizer.safetensors  slot/name -> state; metadata "steps", and
+//                          "late_steps" of what thawed since. Where the
 //                          model is an average, trained/name -> the weights and
 //                          running statistics of the last step
 //
@@ -16,6 +17,7 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -98,7 +100,8 @@ void write_network(const std::filesystem::path& folder,
                       bytes_of(running)});
   }
   write_safetensors(folder / "optimizer.safetensors", arrays,
-                    {{"steps", std::to_string(optimizer.steps())}});
+                    {{"steps", std::to_string(optimizer.steps().all)},
+                     {"late_steps", std::to_string(optimizer.steps().late)}});
 }
 
 std::string not_finite_state(const Parameters& parameters,
@@ -221,7 +224,8 @@ void read_optimizer(const std::filesystem::path& folder,
     at::Tensor target = flat;
     target.copy_(host);
   }
-  optimizer.set_steps(std::stoll(file.metadata().at("steps")));
+  optimizer.set_steps({std::stoll(file.metadata().at("steps")),
+                       std::stoll(file.metadata().at("late_steps"))});
   if (average == nullptr || !average->is_on()) return;
   read(kRunning, average->running(), {average->running().numel()});
   average->swap();
@@ -242,10 +246,13 @@ void broadcast_from_rank_0(Communicator& comm, Parameters& parameters,
     share(comm, parameters.flat_running());
     if (optimizer != nullptr) {
       for (const auto& [name, flat] : optimizer->slots()) share(comm, flat);
-      auto steps =
-          static_cast<double>(comm.rank() == 0 ? optimizer->steps() : 0);
-      comm.all_reduce(std::span(&steps, 1), ReduceOp::kMax);
-      optimizer->set_steps(static_cast<int64_t>(steps));
+      const Optimizer::Steps own =
+          comm.rank() == 0 ? optimizer->steps() : Optimizer::Steps{};
+      std::array<double, 2> steps = {static_cast<double>(own.all),
+                                     static_cast<double>(own.late)};
+      comm.all_reduce(steps, ReduceOp::kMax);
+      optimizer->set_steps(
+          {static_cast<int64_t>(steps[0]), static_cast<int64_t>(steps[1])});
     }
     if (average != nullptr && average->is_on()) {
       share(comm, average->values());

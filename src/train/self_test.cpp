@@ -119,8 +119,8 @@ ReductionCheck check_reduction(GradientCompression compression,
   comm.set_compression(compression);
   BucketedReducer reducer(
       comm,
-      plan_buckets(parameters, kGradients, kElements, sizeof(float),
-                   kBucketBytes, compression),
+      plan_buckets({parameters, kGradients, kGradients, kElements},
+                   sizeof(float), kBucketBytes, compression),
       flat.mutable_data_ptr(), ElementType::kF32);
   reducer.begin();
   for (const Extent& parameter : parameters) reducer.written_to(parameter.end);

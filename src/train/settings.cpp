@@ -37,6 +37,15 @@ std::string regularization_text(const TrainConfig& train) {
   return text.empty() ? "none" : text;
 }
 
+std::string rate_factors_text(const TrainConfig& train) {
+  std::string text;
+  if (train.head_lr_factor != 1)
+    text += ", of the head x " + number_text(train.head_lr_factor);
+  if (train.layer_decay != 1)
+    text += ", each part below it x " + number_text(train.layer_decay);
+  return text;
+}
+
 std::string augmentation_text(const DataConfig& data) {
   std::string text = data.train_crop == TrainCrop::kResized
                          ? "random resized crop"
@@ -116,8 +125,9 @@ Rows settings_table(const TrainingContext& run, const TrainState& state,
                         : "; rows weighed by column " + data.sample_weight)},
       {"optimizer", std::string(choice_name(config.train.optimizer)) +
                         ", learning rate " + number_text(config.train.lr) +
-                        ", schedule " + choice_name(config.train.schedule) +
-                        ", " + length_text(config.train)},
+                        rate_factors_text(config.train) + ", schedule " +
+                        choice_name(config.train.schedule) + ", " +
+                        length_text(config.train)},
       {"regularization", regularization_text(config.train)},
       {"augmentation", augmentation_text(data)},
       {"device", run.device.description},

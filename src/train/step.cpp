@@ -13,12 +13,6 @@
 namespace chexnet {
 namespace {
 
-int64_t trainable_end(const Network& network) {
-  const Parameters& parameters = network.parameters();
-  return network.options().freeze_backbone ? parameters.head_end()
-                                           : parameters.size();
-}
-
 // fp64 gradients travel as they are.
 GradientCompression compression_for(const Parameters& parameters,
                                     const TrainStep::Options& options) {
@@ -27,14 +21,19 @@ GradientCompression compression_for(const Parameters& parameters,
              : options.compression;
 }
 
-std::vector<Bucket> buckets_of(Parameters& parameters,
+std::vector<Bucket> buckets_of(const Network& network,
                                const TrainStep::Options& options) {
+  const Parameters& parameters = network.parameters();
+  const int frozen = frozen_parts(network.options().frozen);
   const at::Tensor& flat = parameters.flat_gradients_and_statistics();
-  return plan_buckets(parameters.extents(),
-                      static_cast<size_t>(parameters.size()),
-                      static_cast<size_t>(flat.numel()), flat.element_size(),
-                      static_cast<size_t>(options.bucket_mb * 1e6),
-                      compression_for(parameters, options));
+  const int64_t statistics =
+      parameters.size() + parameters.moving_statistics(frozen);
+  return plan_buckets(
+      {parameters.extents(frozen),
+       static_cast<size_t>(parameters.trained_end(frozen)),
+       static_cast<size_t>(statistics), static_cast<size_t>(flat.numel())},
+      flat.element_size(), static_cast<size_t>(options.bucket_mb * 1e6),
+      compression_for(parameters, options));
 }
 
 BucketedReducer make_reducer(Network& network, Communicator& comm,
@@ -42,7 +41,7 @@ BucketedReducer make_reducer(Network& network, Communicator& comm,
   Parameters& p = network.parameters();
   const at::Tensor& flat = p.flat_gradients_and_statistics();
   comm.set_compression(compression_for(p, options));
-  return {comm, buckets_of(p, options), flat.mutable_data_ptr(),
+  return {comm, buckets_of(network, options), flat.mutable_data_ptr(),
           flat.scalar_type() == at::kDouble ? ElementType::kF64
                                             : ElementType::kF32};
 }
@@ -101,7 +100,9 @@ TrainStep::TrainStep(Network& network, Communicator& comm, Options options)
       loss_(options_.weights, network.parameters().flat_values().options()),
       entries_(at::ones(
           {}, network.parameters().flat_values().options().dtype(at::kDouble))),
-      optimizer_(options_.train, network.parameters(), trainable_end(network)),
+      never_(network.options().frozen),
+      optimizer_(options_.train, network.parameters(),
+                 {frozen_parts(never_), frozen_parts(options_.late)}),
       average_(options_.train.ema, network.parameters()),
       reducer_(make_reducer(network, comm, options_)),
       control_(network.parameters().flat_values(), options_.train.clip_norm,
@@ -127,7 +128,23 @@ void TrainStep::set_loss_scale(const LossScale& scale) {
 void TrainStep::set_bucket_mb(double bucket_mb) {
   assert(!recorded_);
   options_.bucket_mb = bucket_mb;
-  reducer_.set_buckets(buckets_of(network_.parameters(), options_));
+  reducer_.set_buckets(buckets_of(network_, options_));
+}
+
+// Its gradients may be those of a step that was measured before, and count in
+// the norm of the whole.
+void TrainStep::freeze() {
+  set_late(true);
+  network_.parameters().flat_gradients().zero_();
+}
+
+void TrainStep::thaw() { set_late(false); }
+
+void TrainStep::set_late(bool waits) {
+  assert(!recorded_ && outcomes_.under_way() == 0);
+  network_.freeze(waits ? options_.late : never_);
+  optimizer_.set_waiting(waits);
+  reducer_.set_buckets(buckets_of(network_, options_));
 }
 
 std::optional<StepResult> TrainStep::run(const at::Tensor& images,
@@ -158,7 +175,8 @@ at::Tensor TrainStep::compute(const Inputs& inputs) {
 std::vector<at::Tensor> TrainStep::state() const {
   const Parameters& p = network_.parameters();
   std::vector<at::Tensor> state = {p.flat_values(), p.flat_running(),
-                                   optimizer_.step_count()};
+                                   optimizer_.step_count(),
+                                   optimizer_.late_step_count()};
   for (const auto& [name, values] : optimizer_.slots()) state.push_back(values);
   if (average_.is_on())
     state.insert(state.end(), {average_.values(), average_.running()});
@@ -256,8 +274,9 @@ void TrainStep::apply() {
   const Profiler::Span span(options_.profiler, Phase::kOptimizer);
   control_.look_at(p.flat_gradients());
   optimizer_.step(control_.not_finite());
-  if (!network_.options().freeze_backbone)
-    p.update_running(control_.not_finite());
+  p.update_running(
+      control_.not_finite(),
+      p.moving_statistics(frozen_parts(network_.options().frozen)));
   average_.update(optimizer_.step_count(), control_.not_finite());
   p.refresh_compute_copies();
 }
@@ -270,6 +289,7 @@ TrainStep::Options step_options(const Config& config,
   options.weights = weights;
   options.bucket_mb = config.launch.bucket_mb.value_or(options.bucket_mb);
   options.compression = config.launch.gradient_compression;
+  if (config.model.freeze_epochs > 0) options.late = config.model.freeze_until;
   options.profiler = profiler;
   return options;
 }

@@ -61,13 +61,15 @@ FullStep full_step(const TrainingContext& run, int64_t images) {
   return step;
 }
 
-// To train on it: backward takes twice as many multiply-adds as forward. Nobody
-// needs those of a frozen backbone.
+// To train on it: backward takes twice as many multiply-adds as forward, and
+// frozen parts have none.
 double flops_per_image(const TrainingContext& run) {
-  const double passes = run.config.model.freeze_backbone ? 1 : 3;
-  return passes * 2 *
-         forward_multiply_adds(network_spec(run.config.model.arch),
-                               static_cast<int>(run.config.data.crop));
+  const auto multiply_adds = [&](int first_part) {
+    return forward_multiply_adds(
+        run.network.spec(), static_cast<int>(run.config.data.crop), first_part);
+  };
+  const int frozen = frozen_parts(run.network.options().frozen);
+  return 2 * (multiply_adds(kStemPart) + 2 * multiply_adds(frozen));
 }
 
 }  // namespace
@@ -84,16 +86,32 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
            .gpu_uuid = parts.device.gpu.uuid,
            .threads = parts.device.cuda == nullptr ? parts.device.threads : 0,
            .batch = parts.decisions.batch,
-           .flops_per_image = flops_per_image(parts),
            .peak_flops = peak_flops(parts.device.gpu,
                                     parts.network.options().precision)}),
       steps_known_(state_.step) {
+  if (frozen_for_now()) step_.freeze();
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();
     step_.set_bucket_mb(tuner_->bucket_mb());
   } else {
     record_steps();
   }
+}
+
+bool TrainingLoop::frozen_for_now() const {
+  return state_.epoch < parts_.config.model.freeze_epochs;
+}
+
+void TrainingLoop::thaw() {
+  step_.end_recordings();
+  step_.thaw();
+  if (!tuner_) record_steps();
+  if (parts_.comm.rank() != 0) return;
+  log_.clear();
+  log_info(
+      formatted("epoch {}: all is trained from here on "
+                "(model.freeze_epochs={})",
+                state_.epoch + 1, parts_.config.model.freeze_epochs));
 }
 
 void TrainingLoop::record_steps() {
@@ -190,7 +208,7 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
   ++state_.step;
   state_.position += static_cast<uint64_t>(parts_.decisions.batch);
   if (result) take(*result);
-  watch_.step_done(state_.step);
+  watch_.step_done(state_.step, flops_per_image(parts_));
   return lr;
 }
 
@@ -212,6 +230,7 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
   const Config& config = parts_.config;
   const bool last = state_.step == total_steps_;
   const int64_t epoch_before = state_.epoch;
+  const bool was_frozen = frozen_for_now();
   state_.epoch = epochs_complete(config.train, state_.step,
                                  parts_.decisions.batch, images_);
   const bool epoch_ends = state_.epoch > epoch_before;
@@ -224,6 +243,7 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
   if (verify_every > 0 && state_.step % verify_every == 0) verify_ranks();
   if (epoch_ends || last) {
     if (!end_of_epoch(epoch_before)) return false;
+    if (was_frozen && !frozen_for_now() && !last) thaw();
     // Or the others would wait for rank 0's files in their next step.
     parts_.comm.barrier();
     log_.skip(loader);

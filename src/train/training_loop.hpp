@@ -71,6 +71,8 @@ class TrainingLoop {
   std::optional<uint64_t> verify_ranks();
   void say_how_it_ended();
   void refuse_damaged(const Batch& batch, double damaged);
+  bool frozen_for_now() const;  // model.freeze_epochs
+  void thaw();
   // From the next step on, whose buckets do not change any more.
   void record_steps();
   void tune_buckets(double step_s);

@@ -24,7 +24,7 @@ check "which leaves no run" test ! -e "$scratch/one"
 check "a batch of 100" run large --set train.batch=100
 check "the training split is smaller" grep -Eq "train.batch=100: the training split has [0-9]+ images, so a step reads some of them more than once. Hint: train.batch=[0-9]+ or less" "$scratch/log"
 
-check "a frozen backbone" run frozen --set train.accumulate=4 --set model.freeze_backbone=true
+check "a frozen backbone" run frozen --set train.accumulate=4 --set model.freeze_until=backbone
 check "it normalizes by running statistics" sees "running statistics"
 check "without a warning" eval '! warned 2'
 

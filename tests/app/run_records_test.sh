@@ -81,7 +81,7 @@ check "and has one" grep -q "'best': 0" <<<"$(plateau_state)"
 
 # Early stop: the first evaluation is the best, because nothing changes, not even running statistics; two epochs later it ends.
 run=$scratch/early
-early=(--set train.max_steps=0 --set train.epochs=9 --set train.lr=1e-30 --set model.freeze_backbone=true --set train.early_stop_epochs=2 --set eval.splits=[] --set train.batch=200)
+early=(--set train.max_steps=0 --set train.epochs=9 --set train.lr=1e-30 --set model.freeze_until=backbone --set train.early_stop_epochs=2 --set eval.splits=[] --set train.batch=200)
 check "an early stop" train "${early[@]}"
 check "counts epochs, also those a step jumps over" says "early stop: no better checkpoint in"
 steps=$(events train)

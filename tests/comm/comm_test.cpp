@@ -37,7 +37,7 @@ TEST_CASE(
   const std::vector<Extent> parameters = {
       {0, 10}, {16, 30}, {32, 33}, {40, 100}, {104, 140}};
   const auto plan = [&](GradientCompression compression) {
-    return plan_buckets(parameters, 144, 154, 4, 100, compression);
+    return plan_buckets({parameters, 144, 144, 154}, 4, 100, compression);
   };
   const auto exact = plan(GradientCompression::kNone);
   REQUIRE(exact.size() == 3);
@@ -50,12 +50,18 @@ TEST_CASE(
   CHECK((half[3].begin == 144 && half[3].end == 154 && half[3].exact));
   // What is left for the end, when nothing is computed any more, is small: 4
   // elements of the 60 that would make a bucket.
-  const auto tapered =
-      plan_buckets({{0, 60}, {60, 110}, {110, 116}, {116, 120}}, 120, 120, 4,
-                   240, GradientCompression::kNone);
+  const auto tapered = plan_buckets(
+      {{{0, 60}, {60, 110}, {110, 116}, {116, 120}}, 120, 120, 120}, 4, 240,
+      GradientCompression::kNone);
   REQUIRE(tapered.size() == 3);
   CHECK(
       (tapered[0].end == 60 && tapered[1].end == 116 && tapered[2].end == 120));
+  // Of the frozen layers between gradients and statistics nothing travels.
+  const auto frozen = plan_buckets({{{0, 10}, {16, 30}}, 32, 150, 154}, 4, 100,
+                                   GradientCompression::kNone);
+  REQUIRE(frozen.size() == 2);
+  CHECK((frozen[0].begin == 0 && frozen[0].end == 30));
+  CHECK((frozen[1].begin == 150 && frozen[1].end == 154));
 }
 
 TEST_CASE(

@@ -269,7 +269,7 @@ TEST_CASE(
       CHECK(shown() ==
             (planned.parameter.empty() ? Phase::kForward : Phase::kBackward));
       CHECK(at::equal(network.parameters().flat_values(), before));
-      CHECK(step.optimizer().steps() == 0);
+      CHECK(step.optimizer().steps().all == 0);
 
       fault = {};
       step.run(parity_images(1), parity_labels(1), kEntries, 1e-3);

@@ -160,11 +160,12 @@ TEST_CASE("micro-batches add up to the gradient of the step") {
 }
 
 TEST_CASE("a frozen backbone changes nothing but the classifier's gradient") {
-  Network network(network_spec("densenet121"), 14, {.freeze_backbone = true});
+  Network network(network_spec("densenet121"), 14,
+                  {.frozen = FrozenPart::kBackbone});
   network.parameters().initialize(2);
   const at::Tensor gradients =
       gradients_of(network, parity_images(1, 4), parity_labels(1, 4), 1.0, 56);
-  const int64_t head = network.parameters().head_end();
+  const int64_t head = network.parameters().trained_end(kHeadPart);
   CHECK(gradients.narrow(0, 0, head).abs().max().item<float>() > 0);
   CHECK(gradients.narrow(0, head, gradients.numel() - head)
             .abs()

@@ -33,9 +33,10 @@ TEST_CASE("each parameter begins aligned, in values, gradients and buckets") {
     }
     CHECK(p.size() % Parameters::kAlignment == 0);
     for (const auto& bucket :
-         plan_buckets(p.extents(), static_cast<size_t>(p.size()),
-                      static_cast<size_t>(p.size()) + 1000, 4, 4000000,
-                      GradientCompression::kBf16))
+         plan_buckets({p.extents(), static_cast<size_t>(p.size()),
+                       static_cast<size_t>(p.size()),
+                       static_cast<size_t>(p.size()) + 1000},
+                      4, 4000000, GradientCompression::kBf16))
       CHECK(bucket.begin % Parameters::kAlignment == 0);
   }
 }

@@ -23,7 +23,7 @@ STEPS = 40
 LAST_FLIP = STEPS - VERIFY_EVERY  # step
 MOST_FLIPS = 6  # of a trial
 CHECKPOINT_EVERY = 10  # steps
-SETTINGS = ['train.batch={batch}', 'model.freeze_backbone=true', f'train.verify_every={VERIFY_EVERY}', f'train.max_steps={STEPS}',
+SETTINGS = ['train.batch={batch}', 'model.freeze_until=backbone', f'train.verify_every={VERIFY_EVERY}', f'train.max_steps={STEPS}',
             f'checkpoint.every_steps={CHECKPOINT_EVERY}', f'launch.restarts={MOST_FLIPS}', 'eval.splits=[]', 'eval.every_epochs=0']
 PIECE = 512  # bytes of a weight that are looked for
 

@@ -35,7 +35,7 @@ def settings(options):
     per_epoch = TRAINING_IMAGES / options.ranks
     every_epochs = max(1, int(options.steps / per_epoch / options.events))
     return ['data.resize=29', 'data.crop=29', 'data.train_crop=center', 'data.rotate_deg=0', 'data.workers=1',
-            'data.prefetch=3', 'model.freeze_backbone=true', f'train.batch={options.ranks}',
+            'data.prefetch=3', 'model.freeze_until=backbone', f'train.batch={options.ranks}',
             f'train.max_steps={options.steps}', 'train.epochs=1000000', 'train.lr=1e-5',
             f'run.log_every={max(1, options.steps // 2000)}',
             f'checkpoint.every_steps={max(1, options.steps // options.events)}', 'eval.splits=[]', 'eval.examples=0',

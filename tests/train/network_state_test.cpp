@@ -52,8 +52,7 @@ Dataset two_findings() {
 // A network with an optimizer that has taken a step.
 struct Trained {
   Network network{network_spec("densenet121"), 2, {}};
-  Optimizer optimizer{TrainConfig{}, network.parameters(),
-                      network.parameters().size()};
+  Optimizer optimizer{TrainConfig{}, network.parameters(), {}};
 
   explicit Trained(uint64_t seed, int steps = 0) {
     network.parameters().initialize(seed);
@@ -87,7 +86,7 @@ TEST_CASE("weights and optimizer are the same bits after a checkpoint") {
   read_optimizer(folder.path(), p, read.optimizer);
   CHECK(parameters_sha256(p) ==
         parameters_sha256(written.network.parameters()));
-  CHECK(read.optimizer.steps() == 2);
+  CHECK(read.optimizer.steps().all == 2);
   const auto before = written.optimizer.slots(), after = read.optimizer.slots();
   REQUIRE(after.size() == before.size());
   for (size_t i = 0; i < after.size(); ++i)
@@ -132,7 +131,7 @@ TEST_CASE("a state of another optimizer is refused by name") {
   Parameters& p = trained.network.parameters();
   // fp64 parameters have a state of twice the bytes.
   Network wide(network_spec("densenet121"), 2, {.precision = Precision::kFp64});
-  Optimizer other(config, wide.parameters(), wide.parameters().size());
+  Optimizer other(config, wide.parameters(), {});
   const auto text = error_of<CheckpointError>(
       [&] { read_optimizer(folder.path(), wide.parameters(), other); });
   CHECK(text.find("no state 'exp_avg/" + p.list().front().name) !=
@@ -168,7 +167,8 @@ TEST_CASE("after the broadcast every rank has rank 0's weights and optimizer") {
     Trained own(static_cast<uint64_t>(rank + 1), rank == 0 ? 3 : 1);
     broadcast_from_rank_0(comm, own.network.parameters(), &own.optimizer);
     return Rank{parameters_sha256(own.network.parameters()),
-                own.optimizer.steps(), own.optimizer.slots().front().second};
+                own.optimizer.steps().all,
+                own.optimizer.slots().front().second};
   });
   for (const Rank& rank : ranks) {
     CHECK(rank.weights == expected);

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <cmath>
 
 #include "support/catch.hpp"
@@ -53,9 +54,9 @@ TEST_CASE("after a gradient that was not finite, clipped steps go on") {
   at::Tensor labels = parity_labels(0);
   labels[0][0] = INFINITY;
   CHECK_FALSE(step.run(parity_images(0), labels, 84, 1e-3)->applied);
-  CHECK(step.optimizer().steps() == 0);
+  CHECK(step.optimizer().steps().all == 0);
   CHECK(step.run(parity_images(0), parity_labels(0), 84, 1e-3)->applied);
-  CHECK(step.optimizer().steps() == 1);
+  CHECK(step.optimizer().steps().all == 1);
 }
 
 // Of ten million times as many labels the mean gradient is below what fp16 can
@@ -65,7 +66,7 @@ TEST_CASE("small gradients survive a journey in fp16") {
   for (const bool narrow : {false, true})
     ThreadWorld(2).run([&](Communicator& comm) {
       Network network(network_spec("densenet121"), 14,
-                      {.freeze_backbone = true});
+                      {.frozen = FrozenPart::kBackbone});
       network.parameters().initialize(1);
       TrainStep::Options options{TrainConfig{}, equal_weights()};
       if (narrow) options.compression = GradientCompression::kFp16;
@@ -79,4 +80,49 @@ TEST_CASE("small gradients survive a journey in fp16") {
   CHECK(exact.abs().max().item<double>() < 1e-7);
   CHECK((travelled - exact).norm().item<double>() <
         0.1 * exact.norm().item<double>());
+}
+
+TEST_CASE("what is frozen at first stays as it was, and travels, once thawed") {
+  Network network(network_spec("densenet121"), 14, {});
+  network.parameters().initialize(1);
+  ThreadWorld(1).run([&](Communicator& comm) {
+    TrainStep::Options options{TrainConfig{}, equal_weights()};
+    options.late = FrozenPart::kBlock2;
+    TrainStep step(network, comm, options);
+    const Parameters& p = network.parameters();
+    const int frozen = frozen_parts(options.late);
+    const int64_t end = p.trained_end(frozen);
+    const auto travels = [&] {
+      size_t elements = 0;
+      for (const Bucket& bucket : step.reducer().buckets())
+        elements += bucket.end - bucket.begin;
+      return static_cast<int64_t>(elements);
+    };
+    const auto moved = [&] {
+      const at::Tensor values = p.flat_values().clone(),
+                       running = p.flat_running().clone();
+      step.run(parity_images(0), parity_labels(0), 84, 1e-3);
+      return std::array{
+          !at::equal(values.slice(0, 0, end), p.flat_values().slice(0, 0, end)),
+          !at::equal(values.slice(0, end), p.flat_values().slice(0, end)),
+          !at::equal(
+              running.slice(0, 0, p.moving_statistics(frozen)),
+              p.flat_running().slice(0, 0, p.moving_statistics(frozen)))};
+    };
+    // A batch that was measured before leaves its gradient.
+    at::Tensor(p.flat_gradients()).fill_(1);
+    step.freeze();
+    CHECK(moved() == std::array{true, false, false});
+    CHECK(travels() < p.size());
+    CHECK(at::Tensor(p.flat_gradients())
+              .slice(0, end)
+              .abs()
+              .max()
+              .item<double>() == 0);
+    step.thaw();
+    CHECK(moved() == std::array{true, true, true});
+    CHECK(travels() >= p.count());
+    CHECK(step.optimizer().steps().all == 2);
+    CHECK(step.optimizer().steps().late == 1);
+  });
 }

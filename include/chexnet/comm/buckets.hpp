@@ -22,13 +22,19 @@ struct Bucket {
   bool exact = false;
 };
 
-// Cuts between parameters (ascending) so that each bucket holds at least
-// `bucket_bytes`, but at most an eighth of that is left for the last, because
-// nothing is computed while the last one travels. A bucket begins where a
-// parameter does. [statistics, total) are the statistics, part of the last
-// bucket when gradients are not compressed, a bucket of their own otherwise.
-std::vector<Bucket> plan_buckets(const std::vector<Extent>& parameters,
-                                 size_t statistics, size_t total,
+// What travels of the flat buffer: parameters, ascending, all below `end`; and
+// the statistics, [statistics, total). Between the two lie frozen parameters.
+struct TravellingGradients {
+  std::vector<Extent> parameters;
+  size_t end = 0, statistics = 0, total = 0;
+};
+
+// Cuts between parameters so that each bucket holds at least `bucket_bytes`,
+// but at most an eighth of that is left for the last, because nothing is
+// computed while the last one travels. A bucket begins where a parameter does.
+// The statistics are part of the last bucket when gradients are not compressed
+// and nothing is frozen, a bucket of their own otherwise.
+std::vector<Bucket> plan_buckets(const TravellingGradients& gradients,
                                  size_t element_size, size_t bucket_bytes,
                                  GradientCompression compression);
 

@@ -168,6 +168,19 @@ constexpr auto names_of(EngineKind) {
       {{kAuto, "auto"}, {kDirect, "direct"}, {kAten, "aten"}});
 }
 
+// Up to where a network is frozen (model/engine/network_spec.hpp has its
+// parts).
+enum class FrozenPart { kNone, kStem, kBlock1, kBlock2, kBlock3, kBackbone };
+constexpr auto names_of(FrozenPart) {
+  using enum FrozenPart;
+  return std::to_array<NamedChoice<FrozenPart>>({{kNone, "none"},
+                                                 {kStem, "stem"},
+                                                 {kBlock1, "block1"},
+                                                 {kBlock2, "block2"},
+                                                 {kBlock3, "block3"},
+                                                 {kBackbone, "backbone"}});
+}
+
 // What a GPU keeps of forward for backward (model/network_options.hpp).
 enum class ActivationMemory { kSpeed, kRecompute };
 constexpr auto names_of(ActivationMemory) {

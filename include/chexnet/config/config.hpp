@@ -90,8 +90,13 @@ struct ModelConfig {
   std::string weights;  // a file; or "none"
   bool starts_random() const { return weights == "none"; }
   bool sync_batchnorm = false;
-  bool freeze_backbone = false;
+  FrozenPart freeze_until = FrozenPart::kNone;
+  int64_t freeze_epochs = 0;  // 0: all
   ActivationMemory memory = ActivationMemory::kSpeed;
+  // What no epoch of the run trains.
+  FrozenPart always_frozen() const {
+    return freeze_epochs > 0 ? FrozenPart::kNone : freeze_until;
+  }
 };
 
 struct TrainConfig {
@@ -102,6 +107,7 @@ struct TrainConfig {
   double lr = 1e-3;
   LrScaling lr_scaling = LrScaling::kNone;
   int64_t lr_base_batch = 16;
+  double head_lr_factor = 1, layer_decay = 1;
   double warmup_epochs = 0;
   ScheduleKind schedule = ScheduleKind::kConstant;
   double decay_factor = 0.1;  // of a plateau or step

@@ -33,6 +33,8 @@ class BackendChoice {
   const Chosen& of(int64_t height, int64_t width);
   // To all back ends there are and will be.
   void attach(Attachments attachments);
+  // All back ends are made anew when they are next chosen.
+  void forget();
   const Attachments& attachments() const { return attachments_; }
 
  private:
@@ -72,6 +74,8 @@ class Network {
   // Of the linear layer behind the map's mean, [K,C].
   const at::Tensor& classifier_weight() const;
 
+  // In place of options().frozen, from the next forward on.
+  void freeze(FrozenPart until);
   // What trains square images of this size, for the settings table: the engine,
   // or ATen and why.
   std::string description(int64_t batch, int64_t size);

@@ -21,8 +21,9 @@ struct NetworkOptions {
   Precision precision = Precision::kFp32;
   // Ranks that share batch statistics; null: none.
   Communicator* sync_batchnorm = nullptr;
-  // Backbone in inference mode, only the classifier gets gradients.
-  bool freeze_backbone = false;
+  // Up to where the network is in inference mode and gets no gradients: its
+  // BatchNorms use their running statistics, which stay as they are.
+  FrozenPart frozen = FrozenPart::kNone;
   // False: ATen operators alone: no engine on a CPU, no kernels of our own on a
   // GPU.
   bool own_engine = true;

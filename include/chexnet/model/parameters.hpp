@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "chexnet/comm/buckets.hpp"
+#include "chexnet/model/engine/network_spec.hpp"
 
 namespace chexnet {
 
@@ -30,13 +31,15 @@ struct Parameter {
   int64_t fan_in = 1;  // inputs of one output, for kUniformFanIn
   // Convolution or linear weight: decays, and has a 16-bit copy.
   bool is_weight = false;
-  bool is_head = false;        // of the classifier head
+  int part = 0;                // of the network (engine/network_spec.hpp)
   int64_t begin = 0, end = 0;  // elements of the flat buffer
+  bool is_head() const { return part == kHeadPart; }
 };
 
 struct Statistics {
   std::string name;  // e.g. "features.norm0": owns running_mean, running_var
   int64_t channels = 0;
+  int part = 0;
   int64_t begin = 0;  // mean at begin, variance at begin + channels
 };
 
@@ -48,7 +51,7 @@ class Parameters {
 
   // --- description, in forward order (architecture.hpp); names differ
   int add(Parameter parameter);
-  int add_statistics(const std::string& name, int64_t channels);
+  int add_statistics(const std::string& name, int64_t channels, int part);
   struct Layout {
     at::Device device = at::kCPU;
     at::ScalarType master = at::kFloat;   // or double
@@ -73,9 +76,11 @@ class Parameters {
   int64_t begin_of(const std::string& name) const;
   int64_t end_of(int id) const { return list_[index(id)].end; }
   int64_t statistics_begin_of(const std::string& name) const;
-  // End of the classifier head, which comes first in the flat buffer: backward
-  // finishes it first.
-  int64_t head_end() const;
+  // Where the first `frozen_parts` of the network are frozen, backward ends
+  // before them: it writes the flat buffer's elements below this one.
+  int64_t trained_end(int frozen_parts) const;
+  // First of the running statistics that move then.
+  int64_t moving_statistics(int frozen_parts) const;
 
   // Views, made once. `compute`: the 16-bit copy of a weight, or the master.
   const at::Tensor& value(int id) const { return values_[index(id)]; }
@@ -90,9 +95,10 @@ class Parameters {
   const at::Tensor& batch_var(int id) const { return batch_.vars[at(id)]; }
 
   // running = (1 - momentum) * running + momentum * batch (PyTorch's rule),
-  // after the batch statistics were averaged over ranks. `not_finite`, a scalar
-  // of the device: 1 = nothing changes.
-  void update_running(const at::Tensor& not_finite, double momentum = 0.1);
+  // after the batch statistics were averaged over ranks, from element `first`
+  // on. `not_finite`, a scalar of the device: 1 = nothing changes.
+  void update_running(const at::Tensor& not_finite, int64_t first = 0,
+                      double momentum = 0.1);
   void refresh_compute_copies();
 
   // --- the flat buffers
@@ -115,7 +121,7 @@ class Parameters {
   // behind the gradients.
   int64_t size() const { return size_; }
   int64_t count() const;  // of numbers that are learned
-  std::vector<Extent> extents() const;
+  std::vector<Extent> extents(int frozen_parts = 0) const;  // of the others
   const Layout& layout() const { return layout_; }
 
  private:

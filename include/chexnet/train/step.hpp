@@ -33,6 +33,7 @@ class TrainStep {
     double bucket_mb = 4;
     GradientCompression compression = GradientCompression::kNone;
     bool communicate = true;  // off only to measure what communication costs
+    FrozenPart late = FrozenPart::kNone;  // what freeze() and thaw() are about
     Profiler* profiler = nullptr;
 
     Options without_communication() const {
@@ -60,6 +61,11 @@ class TrainStep {
   // when all are known. Waits for the device.
   std::optional<StepResult> finish();
 
+  // Whether what Options::late names is frozen from the next step on; at first
+  // it is not. Every rank alike, while no step is under way and before
+  // record(). What thaws begins as it was, with an optimizer's state of 0.
+  void freeze();
+  void thaw();
   // Other gradient buckets from the next step on; every rank alike. Not after
   // record().
   void set_bucket_mb(double bucket_mb);
@@ -81,6 +87,7 @@ class TrainStep {
   BucketedReducer& reducer() { return reducer_; }
 
  private:
+  void set_late(bool waits);
   struct Inputs {
     at::Tensor images, labels, sample_weights;
   };
@@ -102,6 +109,7 @@ class TrainStep {
   Options options_;
   BatchLoss loss_;
   at::Tensor entries_;  // of the global batch that are labeled, at least 1
+  FrozenPart never_;    // trained
   Optimizer optimizer_;
   WeightAverage average_;
   BucketedReducer reducer_;

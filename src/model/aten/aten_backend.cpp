@@ -32,8 +32,6 @@ class AtenBackend final : public Backend {
   at::Tensor forward(const at::Tensor& images, Mode mode,
                      const MicroBatch& micro_batch) override {
     assert(images.dim() == 4 && images.size(1) == 1);
-    const Mode backbone_mode =
-        options_.freeze_backbone ? Mode::kInference : mode;
     if (mode == Mode::kTraining) {
       gradients_.clear();
       // BatchNorm's operator computes m * new + (1 - m) * old, which keeps a
@@ -42,7 +40,8 @@ class AtenBackend final : public Backend {
     }
     return forgetting([&] {
       const at::Tensor features = backbone_->forward(
-          normalize(images), ForwardPass{backbone_mode, micro_batch});
+          normalize(images),
+          ForwardPass{mode, micro_batch, frozen_parts(options_.frozen)});
       return classifier_->forward(features, mode);
     });
   }
@@ -51,8 +50,8 @@ class AtenBackend final : public Backend {
                 const MicroBatch& micro_batch) override {
     forgetting([&] {
       at::Tensor dfeatures = classifier_->backward(dlogits, micro_batch);
-      if (!options_.freeze_backbone)
-        backbone_->backward(dfeatures, micro_batch);
+      backbone_->backward(dfeatures, micro_batch,
+                          frozen_parts(options_.frozen));
       gradients_.flush(micro_batch);
       return dfeatures;
     });

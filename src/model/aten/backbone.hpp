@@ -23,7 +23,9 @@ class Backbone {
                                const ForwardPass& pass) = 0;
   virtual at::Tensor from_middle(const at::Tensor& middle,
                                  const ForwardPass& pass) = 0;
-  virtual void backward(const at::Tensor& dy, const MicroBatch& part) = 0;
+  // Of all but the network's first `frozen_parts`.
+  virtual void backward(const at::Tensor& dy, const MicroBatch& part,
+                        int frozen_parts) = 0;
 };
 
 std::unique_ptr<Backbone> make_backbone(const LayerContext& context,

@@ -209,30 +209,36 @@ class DenseNet final : public Backbone {
 
   at::Tensor to_middle(const at::Tensor& images,
                        const ForwardPass& pass) override {
-    at::Tensor x = norm0_.forward(conv0_.forward(images, pass), pass);
-    x = blocks_[0].forward(x, pass);
-    x = transitions_[0].forward(x, pass, blocks_[0].take_statistics());
-    return blocks_[1].forward(x, pass);
+    const ForwardPass stem = pass.of_part(kStemPart), first = pass.of_part(1);
+    at::Tensor x = norm0_.forward(conv0_.forward(images, stem), stem);
+    x = blocks_[0].forward(x, first);
+    x = transitions_[0].forward(x, first, blocks_[0].take_statistics());
+    return blocks_[1].forward(x, pass.of_part(2));
   }
   at::Tensor from_middle(const at::Tensor& middle,
                          const ForwardPass& pass) override {
     at::Tensor x = middle;
     for (size_t b = 2; b < 4; ++b) {
-      x = transitions_[b - 1].forward(x, pass,
+      const auto own = static_cast<int>(b) + 1;
+      x = transitions_[b - 1].forward(x, pass.of_part(own - 1),
                                       blocks_[b - 1].take_statistics());
-      x = blocks_[b].forward(x, pass);
+      x = blocks_[b].forward(x, pass.of_part(own));
     }
-    return norm5_.forward(x, pass, blocks_[3].take_statistics());
+    return norm5_.forward(x, pass.of_part(4), blocks_[3].take_statistics());
   }
-  void backward(const at::Tensor& dy, const MicroBatch& part) override {
+  void backward(const at::Tensor& dy, const MicroBatch& part,
+                int frozen_parts) override {
+    if (frozen_parts == kHeadPart) return;
     ReadersGradient sum = blocks_[3].new_gradient();
     norm5_.backward_onto(sum, dy, part);
-    for (size_t b = 3; b > 0; --b) {
-      const at::Tensor gradient = blocks_[b].backward(sum, part);
+    at::Tensor gradient;
+    for (size_t b = 4; b-- > 0;) {
+      gradient = blocks_[b].backward(sum, part);
+      if (static_cast<int>(b) + 1 == frozen_parts) return;
+      if (b == 0) break;
       sum = blocks_[b - 1].new_gradient();
       transitions_[b - 1].backward_onto(sum, gradient, part);
     }
-    const at::Tensor gradient = blocks_[0].backward(sum, part);
     conv0_.backward_weight(norm0_.backward(gradient, part), part);
   }
 

@@ -28,7 +28,11 @@ struct LayerContext {
 struct ForwardPass {
   Mode mode;
   const MicroBatch& micro_batch;  // whose batch statistics these are
+  int frozen_parts = 0;  // of the network: they compute as in inference
   bool training() const { return mode == Mode::kTraining; }
+  ForwardPass of_part(int part) const {
+    return {part < frozen_parts ? Mode::kInference : mode, micro_batch};
+  }
 };
 
 }  // namespace chexnet

@@ -83,26 +83,33 @@ class ResNet final : public Backbone {
         // halves, its input.
         const bool first = b == 0;
         blocks_.emplace_back(c, name, first && stage > 0 ? 2 : 1, first);
+        parts_.push_back(stage + 1);
       }
     }
   }
   at::Tensor to_middle(const at::Tensor& images,
                        const ForwardPass& pass) override {
-    at::Tensor x = bn1_.forward(conv1_.forward(images, pass), pass);
-    for (size_t b = 0; b < middle_; ++b) x = blocks_[b].forward(x, pass);
+    const ForwardPass stem = pass.of_part(kStemPart);
+    at::Tensor x = bn1_.forward(conv1_.forward(images, stem), stem);
+    for (size_t b = 0; b < middle_; ++b)
+      x = blocks_[b].forward(x, pass.of_part(parts_[b]));
     return x;
   }
   at::Tensor from_middle(const at::Tensor& middle,
                          const ForwardPass& pass) override {
     at::Tensor x = middle;
     for (size_t b = middle_; b < blocks_.size(); ++b)
-      x = blocks_[b].forward(x, pass);
+      x = blocks_[b].forward(x, pass.of_part(parts_[b]));
     return x;
   }
-  void backward(const at::Tensor& dy, const MicroBatch& part) override {
+  void backward(const at::Tensor& dy, const MicroBatch& part,
+                int frozen_parts) override {
     BlockGradient gradient{dy};
-    for (size_t b = blocks_.size(); b-- > 0;)
+    for (size_t b = blocks_.size(); b-- > 0;) {
+      if (parts_[b] < frozen_parts) return;
       gradient = blocks_[b].backward(gradient, part);
+    }
+    if (frozen_parts > kStemPart) return;
     const at::Tensor pooled = gradient.main + *gradient.shortcut;
     conv1_.backward_weight(bn1_.backward(pooled, part), part);
   }
@@ -111,7 +118,8 @@ class ResNet final : public Backbone {
   Convolution conv1_;
   BatchNorm bn1_;
   std::vector<Bottleneck> blocks_;
-  size_t middle_ = 0;  // blocks before it
+  std::vector<int> parts_;  // of the network, of each block
+  size_t middle_ = 0;       // blocks before it
 };
 
 }  // namespace

@@ -37,8 +37,8 @@ struct Build {
   using A = Accumulator<S>;
   const Kernels<S>& kernels;
   const FlatParameters& parameters;
-  int threads = 1;  // of the pool that will run it
-  bool training = false;
+  int threads = 1;        // of the pool that will run it
+  bool training = false;  // the layer that is being described
   bool winograd = false;
   MemoryPlan plan{};
   int moment = 0;  // of the layer that is being described

@@ -3,6 +3,9 @@
 // Moments of the plan (build.hpp): the stem is 1, each dense layer and each
 // transition one more. The stem writes straight into the first block's map, a
 // transition into the next block's, so there is no copy between them.
+//
+// Frozen parts are described and run as in inference. The last of them writes
+// into a map of which the first trained block takes batch statistics.
 namespace chexnet {
 
 template <class S>
@@ -10,11 +13,13 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec,
                       const std::string& head, const Engine::Options& options)
     : stem_(build, "features.conv0", "features.norm0", options.batch,
             options.size, normalization_of(options.mean, options.std)),
-      constants_(build.template keep<A>(3 * Stem<S>::kChannels)) {
+      constants_(build.template keep<A>(3 * Stem<S>::kChannels)),
+      frozen_parts_(options.training ? options.frozen_parts : 0) {
   int channels = Stem<S>::kChannels;
   MapShape shape = stem_.output_shape();
   for (size_t b = 0; b < spec.blocks.size(); ++b) {
     const std::string number = std::to_string(b + 1);
+    build.training = options.trains(static_cast<int>(b) + 1);
     blocks_.emplace_back(build, "features.denseblock" + number, channels,
                          spec.blocks[b], spec, shape);
     channels = blocks_.back().features().channels;
@@ -28,21 +33,32 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec,
   head_.emplace(build, head, channels, options.findings, shape);
 }
 
+// Of a part: whether it is trained, and whether the next one, which reads its
+// output, takes batch statistics.
+template <class S>
+Run<S> DenseNet<S>::run_of(const Run<S>& run, int part) const {
+  Run<S> own = part < frozen_parts_ ? run.in_inference() : run;
+  own.sums = run.training && part + 1 >= frozen_parts_;
+  return own;
+}
+
 template <class S>
 void DenseNet<S>::forward(const Run<S>& run, const uint8_t* images,
                           A* logits) const {
   const Features<S>& first = blocks_.front().features();
   {
     const auto span = run.span(Phase::kForward, "stem");
+    const Run<S> own = run_of(run, kStemPart);
     const PartSums sums =
-        stem_.forward(run, images, first.data(run), first.channels);
-    if (run.training) first.statistics.set(run, sums, 0, first.count(run));
+        stem_.forward(own, images, first.data(run), first.channels);
+    if (own.sums) first.statistics.set(run, sums, 0, first.count(run));
   }
   for (size_t b = 0; b < blocks_.size(); ++b) {
     const auto span = run.span(Phase::kForward, "block", b + 1);
-    blocks_[b].forward(run);
+    const Run<S> own = run_of(run, static_cast<int>(b) + 1);
+    blocks_[b].forward(own);
     if (b < transitions_.size())
-      transitions_[b].forward(run, blocks_[b].features(),
+      transitions_[b].forward(own, blocks_[b].features(),
                               blocks_[b + 1].features());
   }
   const auto span = run.span(Phase::kForward, "head");
@@ -76,12 +92,14 @@ void DenseNet<S>::backward(const Run<S>& run, const uint8_t* images,
                                 last.statistics, last.count(run));
   }
   for (size_t b = blocks_.size(); b-- > 0;) {
+    if (static_cast<int>(b) + 1 < frozen_parts_) return;
     const auto span = run.span(Phase::kBackward, "block", b + 1);
     if (b < transitions_.size())
       transitions_[b].backward(run, blocks_[b].features(),
                                blocks_[b + 1].features());
     blocks_[b].backward(run);
   }
+  if (frozen_parts_ > kStemPart) return;
   const auto span = run.span(Phase::kBackward, "stem");
   const Features<S>& first = blocks_.front().features();
   constexpr int kChannels = Stem<S>::kChannels;

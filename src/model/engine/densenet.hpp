@@ -27,12 +27,14 @@ class DenseNet {
   const ClassifierHead<S>& head() const { return *head_; }
 
  private:
+  Run<S> run_of(const Run<S>& run, int part) const;
   Stem<S> stem_;
   std::vector<DenseBlock<S>> blocks_;
   std::vector<Transition<S>> transitions_;
   std::optional<Norm<S>> last_norm_;
   std::optional<ClassifierHead<S>> head_;
   size_t constants_;
+  int frozen_parts_;
 };
 
 }  // namespace chexnet

@@ -28,7 +28,7 @@ class NetworkEngine final : public Engine {
                 int threads, ThreadPool* thread_pool, Arena* arena)
       : options_(options),
         build_{kernels<S>(options.instruction_set), parameters, threads,
-               options.training, options.winograd},
+               options.trains(kStemPart), options.winograd},
         thread_pool_(thread_pool),
         arena_(arena) {
     build_.moment = 1;
@@ -92,7 +92,7 @@ class NetworkEngine final : public Engine {
     assert(micro_batch.index >= 0 && micro_batch.index < micro_batch.count);
     LinearAllocator allocator(arena_->reserve(bytes()));
     Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
-    run.training = options_.training;
+    run.training = run.sums = options_.training;
     run.micro_batch = micro_batch;
     run.kept = allocator.take<std::byte>(static_cast<int64_t>(build_.kept));
     run.workspace =
@@ -137,6 +137,7 @@ std::unique_ptr<Engine> build(const NetworkSpec& spec,
                               const FlatParameters& parameters, int threads,
                               ThreadPool* thread_pool, Arena* arena) {
   assert(options.batch > 0 && options.findings > 0 && threads > 0);
+  assert(options.frozen_parts < kHeadPart);
   const std::string refusal = engine_refuses(spec, options.size);
   if (!refusal.empty()) throw ConfigError("[engine] {}", refusal);
   switch (options.arithmetic) {

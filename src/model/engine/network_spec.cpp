@@ -1,5 +1,7 @@
 #include "chexnet/model/engine/network_spec.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <variant>
 
@@ -70,29 +72,32 @@ double convolution(int side, int taps, int in, int out) {
   return 1.0 * side * side * taps * taps * in * out;
 }
 
-double multiply_adds(const DenseNetSpec& spec, int side) {
-  double sum = 0;
+// Of each block.
+std::array<double, 4> multiply_adds(const DenseNetSpec& spec, int side) {
+  std::array<double, 4> sums{};
   int channels = spec.stem;
   const int bottleneck = spec.bottleneck * spec.growth;
-  for (const int layers : spec.blocks) {
-    if (channels != spec.stem) {  // a transition, whose pool follows
-      sum += convolution(side, 1, channels, channels / 2);
-      channels /= 2;
-      side /= 2;
-    }
-    for (int layer = 0; layer < layers; ++layer, channels += spec.growth)
-      sum += convolution(side, 1, channels, bottleneck) +
-             convolution(side, 3, bottleneck, spec.growth);
+  for (size_t b = 0; b < spec.blocks.size(); ++b) {
+    for (int layer = 0; layer < spec.blocks[b];
+         ++layer, channels += spec.growth)
+      sums[b] += convolution(side, 1, channels, bottleneck) +
+                 convolution(side, 3, bottleneck, spec.growth);
+    if (b + 1 == spec.blocks.size()) break;
+    sums[b] +=
+        convolution(side, 1, channels, channels / 2);  // the pool follows
+    channels /= 2;
+    side /= 2;
   }
-  return sum;
+  return sums;
 }
 
-double multiply_adds(const ResNetSpec& spec, int side) {
-  double sum = 0;
+std::array<double, 4> multiply_adds(const ResNetSpec& spec, int side) {
+  std::array<double, 4> sums{};
   int in = 64, width = 64;
-  for (const int blocks : spec.blocks) {
+  for (size_t stage = 0; stage < spec.blocks.size(); ++stage) {
     const int out = 4 * width;
-    for (int block = 0; block < blocks; ++block, in = out) {
+    double& sum = sums[stage];
+    for (int block = 0; block < spec.blocks[stage]; ++block, in = out) {
       const int before = side;
       if (block == 0 && width > 64) side = (side + 1) / 2;
       sum += convolution(before, 1, in, width) +
@@ -102,19 +107,21 @@ double multiply_adds(const ResNetSpec& spec, int side) {
     }
     width *= 2;
   }
-  return sum;
+  return sums;
 }
 
 }  // namespace
 
-double forward_multiply_adds(const NetworkSpec& spec, int side) {
+double forward_multiply_adds(const NetworkSpec& spec, int side,
+                             int first_part) {
   const int stem = (side + 1) / 2;
-  return convolution(stem, 7, 3, 64) +
-         std::visit(
-             [&](const auto& family) {
-               return multiply_adds(family, (stem + 1) / 2);
-             },
-             spec.family);
+  const std::array<double, 4> blocks = std::visit(
+      [&](const auto& family) { return multiply_adds(family, (stem + 1) / 2); },
+      spec.family);
+  double sum = first_part == kStemPart ? convolution(stem, 7, 3, 64) : 0;
+  for (int part = std::max(first_part, 1); part < kHeadPart; ++part)
+    sum += blocks[static_cast<size_t>(part) - 1];
+  return sum;
 }
 
 namespace {

@@ -200,24 +200,29 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec,
     : stem_(build, "conv1", "bn1", options.batch, options.size,
             normalization_of(options.mean, options.std)),
       identity_{build.template keep<A>(kWidest),
-                build.template keep<A>(kWidest)} {
+                build.template keep<A>(kWidest)},
+      frozen_parts_(options.training ? options.frozen_parts : 0) {
   MapShape shape = stem_.output_shape();
   int channels = Stem<S>::kChannels;
   // A map: from its producer's forward to the backward of its reader, the next
-  // layer.
-  const auto add_map = [&](int producer) {
+  // layer, if that has one.
+  const auto add_map = [&](int producer, int reader_part) {
+    const bool kept = options.trains(reader_part);
     return build.plan.add(shape.template bytes<S>(channels), producer,
-                          build.training ? kTurn - producer - 1 : producer + 1);
+                          kept ? kTurn - producer - 1 : producer + 1);
   };
-  const auto add_gradients = [&](int producer, int last_reader) {
-    if (!build.training) return -1;
+  // The first trained bottleneck writes the gradient of a frozen map, too.
+  const auto add_gradients = [&](int producer, int last_reader, int part) {
+    if (!options.trains(part + 1)) return -1;
     return build.plan.add(shape.template bytes<S>(channels),
                           kTurn - last_reader, kTurn - producer);
   };
-  pooled_ = add_map(build.moment);
-  d_pooled_ = add_gradients(build.moment, build.moment + 1);
+  pooled_ = add_map(build.moment, kStemPart + 1);
+  d_pooled_ = add_gradients(build.moment, build.moment + 1, kStemPart);
   for (size_t stage = 0; stage < spec.blocks.size(); ++stage) {
     const int width = 64 << stage, first = build.moment + 1;
+    const int part = static_cast<int>(stage) + 1;
+    build.training = options.trains(part);
     int gradient = -1;
     for (int b = 0; b < spec.blocks[stage]; ++b) {
       ++build.moment;
@@ -227,9 +232,11 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec,
                                b == 0 && stage > 0 ? 2 : 1, shape, identity_);
       shape = bottleneck.output_shape();
       channels = bottleneck.output_channels();
-      if (b == 0) gradient = add_gradients(first, first + spec.blocks[stage]);
-      blocks_.push_back(
-          {std::move(bottleneck), add_map(build.moment), gradient});
+      if (b == 0)
+        gradient = add_gradients(first, first + spec.blocks[stage], part);
+      const bool last = b + 1 == spec.blocks[stage];
+      const int sum = add_map(build.moment, last ? part + 1 : part);
+      blocks_.push_back({std::move(bottleneck), sum, gradient, part});
     }
   }
   head_.emplace(build, head, channels, options.findings, shape);
@@ -250,12 +257,14 @@ void ResNet<S>::forward(const Run<S>& run, const uint8_t* images,
   std::fill_n(run.template kept_at<A>(identity_.zeros), kWidest, A(0));
   {
     const auto span = run.span(Phase::kForward, "stem");
-    stem_.forward(run, images, run.template buffer<S>(pooled_),
-                  Stem<S>::kChannels);
+    stem_.forward(frozen_parts_ > kStemPart ? run.in_inference() : run, images,
+                  run.template buffer<S>(pooled_), Stem<S>::kChannels);
   }
   for (size_t b = 0; b < blocks_.size(); ++b) {
     const auto span = run.span(Phase::kForward, "block", b + 1);
-    blocks_[b].bottleneck.forward(run, input(run, b),
+    const bool frozen = blocks_[b].part < frozen_parts_;
+    blocks_[b].bottleneck.forward(frozen ? run.in_inference() : run,
+                                  input(run, b),
                                   run.template buffer<S>(blocks_[b].sum));
   }
   const auto span = run.span(Phase::kForward, "head");
@@ -285,14 +294,16 @@ void ResNet<S>::backward(const Run<S>& run, const uint8_t* images,
     head_->backward_map(run, epilogue);
   }
   for (size_t b = blocks_.size(); b-- > 0;) {
-    const auto span = run.span(Phase::kBackward, "block", b + 1);
     const Block& block = blocks_[b];
+    if (block.part < frozen_parts_) return;
+    const auto span = run.span(Phase::kBackward, "block", b + 1);
     S* d = run.template buffer<S>(block.gradient);
     S* before =
         run.template buffer<S>(b == 0 ? d_pooled_ : blocks_[b - 1].gradient);
     block.bottleneck.backward(run, input(run, b), d,
                               block.bottleneck.projects() ? before : d);
   }
+  if (frozen_parts_ > kStemPart) return;
   const auto span = run.span(Phase::kBackward, "stem");
   constexpr int kChannels = Stem<S>::kChannels;
   const FeatureMap<S> identity = identity_.map(run, input(run, 0), kChannels);

@@ -107,6 +107,7 @@ class ResNet {
     Bottleneck<S> bottleneck;
     int sum;       // plan buffer: its output
     int gradient;  // plan buffer, shared by a stage
+    int part;      // of the network
   };
   const S* input(const Run<S>& run, size_t block) const;
 
@@ -114,6 +115,7 @@ class ResNet {
   IdentityVectors<S> identity_;
   int pooled_, d_pooled_;  // plan buffers: the stem's output and its gradient
   std::vector<Block> blocks_;
+  int frozen_parts_;
   std::optional<ClassifierHead<S>> head_;
 };
 

@@ -23,7 +23,8 @@ struct Run {
   ThreadPool& thread_pool;
   Communicator* sync = nullptr;  // ranks that share batch statistics
   bool training = false;
-  bool pack = true;  // weights are not packed yet, or may have changed
+  bool sums = false;  // a reader of the output takes batch statistics
+  bool pack = true;   // weights are not packed yet, or may have changed
   MicroBatch micro_batch{};
   std::byte* arena = nullptr;
   const MemoryPlan* plan = nullptr;
@@ -41,6 +42,12 @@ struct Run {
     own.alone = true;
     own.workspace += static_cast<size_t>(thread) * workspace_of_thread;
     return own;
+  }
+  // Of frozen layers.
+  Run in_inference() const {
+    Run frozen = *this;
+    frozen.training = frozen.sums = false;
+    return frozen;
   }
   // Threads of a pass, each with its part of the workspace.
   int threads() const { return alone ? 1 : thread_pool.size(); }

@@ -243,7 +243,7 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
   };
   if (!run.training) {
     norm_.prepare(run, statistics_, 0);
-    run.thread_pool.run(input_.images, [&](int i, int thread) {
+    const auto infer = [&](int64_t i, int thread, Moments moments) {
       const A* padded = padded_of(i, thread);
       // Nobody needs it again: one that stays in the caches, if there is one.
       S* map = raw_ < 0 ? space.maps + thread * image_elements()
@@ -252,10 +252,20 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
       for (int y = 0; y < pooled_.height; ++y) {
         for (; done < std::min(conv_.height, 2 * y + 2); ++done)
           convolve(map, done, padded, {});
-        pool(i, map, y, nullptr, {});
+        pool(i, map, y, nullptr, moments);
       }
+    };
+    if (!run.sums) {
+      run.thread_pool.run(input_.images,
+                          [&](int i, int thread) { infer(i, thread, {}); });
+      return {};
+    }
+    run.thread_pool.run(cut.parts, [&](int part, int thread) {
+      space.sums.clear(part);
+      for (int64_t i = cut.begin(part); i < cut.end(part); ++i)
+        infer(i, thread, space.sums.moments(part));
     });
-    return {};
+    return space.sums;
   }
   S* raw = run.template buffer<S>(raw_);
   run.thread_pool.run(cut.parts, [&](int part, int thread) {

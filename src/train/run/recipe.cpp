@@ -48,9 +48,13 @@ void write_paths_plainly(Config& config) {
   }
 }
 
+bool trains_no_batchnorm(const Config& config) {
+  return config.model.always_frozen() == FrozenPart::kBackbone;
+}
+
 void warn_of_small_batchnorm(const Config& config, int64_t batch, int ranks) {
   const int64_t images = images_per_batchnorm(config, batch, ranks);
-  if (config.model.freeze_backbone || images >= kFewForBatchNorm) return;
+  if (trains_no_batchnorm(config) || images >= kFewForBatchNorm) return;
   log_warning("[train] a BatchNorm normalizes over " +
               counted(images, "image") +
               " only, so this run trains differently from one with more. Hint: "
@@ -85,10 +89,18 @@ int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks) {
 }
 
 std::string batchnorm_text(const Config& config, int64_t batch, int ranks) {
-  if (config.model.freeze_backbone)
-    return "running statistics (frozen backbone)";
+  if (trains_no_batchnorm(config))
+    return "running statistics, which stay (frozen backbone)";
+  const ModelConfig& model = config.model;
+  std::string frozen;
+  if (model.freeze_until != FrozenPart::kNone)
+    frozen = "; running statistics, which stay, up to " +
+             std::string(choice_name(model.freeze_until)) +
+             (model.freeze_epochs > 0
+                  ? " (first " + counted(model.freeze_epochs, "epoch") + ")"
+                  : " (frozen)");
   return counted(images_per_batchnorm(config, batch, ranks), "image") +
-         (config.model.sync_batchnorm ? " (synchronized)" : " of its rank");
+         (model.sync_batchnorm ? " (synchronized)" : " of its rank") + frozen;
 }
 
 bool moves_scores(const TrainConfig& config) {
@@ -178,7 +190,7 @@ std::optional<BatchNormChange> batchnorm_change(const Config& config,
                                 static_cast<int>(order.ranks));
   };
   const BatchNormChange change = {images_of(before), images_of(now)};
-  if (config.model.freeze_backbone || change.before == change.now)
+  if (trains_no_batchnorm(config) || change.before == change.now)
     return std::nullopt;
   return change;
 }

@@ -105,7 +105,6 @@ RunWatch::RunWatch(Communicator& comm, const Profiler& profiler,
       window_start_(last_),
       begin_s_(now_s()),
       batch_(machine.batch),
-      flops_per_image_(machine.flops_per_image),
       peak_flops_(machine.peak_flops) {
   assert(placements_.size() == static_cast<size_t>(comm.size()));
   assert((metrics != nullptr) == (comm.rank() == 0));
@@ -130,7 +129,8 @@ void RunWatch::count_until(const Mark& now) {
   last_ = now;
 }
 
-void RunWatch::step_done(int64_t step) {
+void RunWatch::step_done(int64_t step, double flops_per_image) {
+  flops_ += static_cast<double>(batch_) * flops_per_image;
   const Mark now = mark();
   own_s_.push_back(own_of(now.seconds) - own_of(last_.seconds));
   data_s_.push_back(of(now.seconds, Phase::kDataWait) -
@@ -260,9 +260,8 @@ MetricFields RunWatch::gpu_fields(const std::vector<json>& all) const {
                          {"images", images},
                          {"ranks", static_cast<int64_t>(all.size())},
                          {"throttle_reasons", reasons}};
-  if (seconds > 0 && knows_peaks && flops_per_image_ > 0)
-    fields.emplace_back("flops_utilization",
-                        images * flops_per_image_ / (seconds * peak_flops));
+  if (seconds > 0 && knows_peaks && flops_ > 0)
+    fields.emplace_back("flops_utilization", flops_ / (seconds * peak_flops));
   for (auto& [name, of_ranks] : by_figure)
     fields.emplace_back(name, std::move(of_ranks));
   return fields;

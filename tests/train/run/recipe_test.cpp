@@ -38,7 +38,7 @@ TEST_CASE(
 
 TEST_CASE("a frozen backbone's BatchNorms see nothing of a batch") {
   Config config;
-  config.model.freeze_backbone = true;
+  config.model.freeze_until = FrozenPart::kBackbone;
   config.model.sync_batchnorm = true;
   CHECK(batchnorm_text(config, 64, 4) ==
         "running statistics (frozen backbone)");

@@ -57,7 +57,7 @@ std::vector<std::string> watch_two_ranks(const ScratchFolder& folder,
                    {.placements = two_hosts(), .gpu_uuid = "", .threads = 1});
     for (int s = 1; s <= windows * kWindow; ++s) {
       step(comm.rank(), profiler, watch);
-      watch.step_done(s);
+      watch.step_done(s, 0);
     }
     return watch.summary(windows * kWindow);
   });

@@ -28,6 +28,10 @@ class Engine {
     int batch = 1, size = 224, findings = 14;  // images, pixels, outputs
     Arithmetic arithmetic = Arithmetic::kFp32;
     bool training = true;  // batch statistics, and memory for backward
+    // In training: so many parts, from the stem on, compute as in inference and
+    // have no backward. The blocks' last at least is trained.
+    int frozen_parts = 0;
+    bool trains(int part) const { return training && part >= frozen_parts; }
     bool winograd = true;  // 3x3 convolutions by Winograd where it is faster
     // Ranks that share batch statistics.
     Communicator* sync_batchnorm = nullptr;

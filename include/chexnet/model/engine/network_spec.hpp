@@ -41,6 +41,14 @@ struct NetworkSpec {
   HeadSpec head;
 };
 
+// A network's parts in the order of forward: the stem, four blocks (of a
+// DenseNet each with the transition behind it, and the last with the last norm;
+// of a ResNet its stages), the classifier head.
+inline constexpr int kStemPart = 0, kHeadPart = 5;
+// How many of them are frozen, from the stem on.
+constexpr int frozen_parts(FrozenPart until) { return static_cast<int>(until); }
+static_assert(frozen_parts(FrozenPart::kBackbone) == kHeadPart);
+
 NetworkSpec network_spec(Architecture arch);
 // By torchvision's name. ConfigError when it is not known.
 NetworkSpec network_spec(const std::string& arch);
@@ -51,8 +59,10 @@ int last_map_side(const NetworkSpec& spec, int side);
 int smallest_input(const NetworkSpec& spec);
 
 // Multiply-adds of a forward pass of one RGB image of `side` x `side` pixels
-// through the network as published, without the head.
-double forward_multiply_adds(const NetworkSpec& spec, int side);
+// through the network as published, without the head; of its parts from
+// `first_part` on.
+double forward_multiply_adds(const NetworkSpec& spec, int side,
+                             int first_part = kStemPart);
 
 // Where the last map is: the center of its pixel i, along either side, in
 // pixels of the input (whose first pixel is centered at 0.5). Windows that

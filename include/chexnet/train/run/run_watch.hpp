@@ -23,19 +23,18 @@ class RunWatch {
  public:
   struct Machine {
     const std::vector<PlacementRow>& placements;  // of all ranks
-    std::string gpu_uuid;  // of this rank; empty where there is none
-    int threads = 0;       // that compute; 0 where a GPU does
-    int64_t batch = 0;     // images of a step, all ranks
-    // FLOP that the network takes to train on an image; the peak FLOP/s of this
-    // rank's GPU. 0: not known.
-    double flops_per_image = 0, peak_flops = 0;
+    std::string gpu_uuid;   // of this rank; empty where there is none
+    int threads = 0;        // that compute; 0 where a GPU does
+    int64_t batch = 0;      // images of a step, all ranks
+    double peak_flops = 0;  // of this rank's GPU, a second; 0: not known
   };
   // `metrics` is null but on rank 0.
   RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
            const Machine& machine);
 
-  // After each step. Collective every tenth time.
-  void step_done(int64_t step);
+  // After each step. Collective every tenth time. `flops_per_image`: what the
+  // network took to train on an image.
+  void step_done(int64_t step, double flops_per_image);
   // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();
   // Of this rank's steps so far, and of its loader.
@@ -76,7 +75,8 @@ class RunWatch {
   const double begin_s_;
   int64_t steps_ = 0;
   const int64_t batch_;
-  const double flops_per_image_, peak_flops_;
+  const double peak_flops_;
+  double flops_ = 0;  // of all steps and ranks
 };
 
 }  // namespace chexnet

@@ -112,11 +112,12 @@ def main():
     mean = torch.tensor([0.485, 0.456, 0.406], dtype=dtype).view(1, 3, 1, 1)
     std = torch.tensor([0.229, 0.224, 0.225], dtype=dtype).view(1, 3, 1, 1)
     factors = [a.layer_decay ** (5 - part) for part in range(5)] + [a.head_lr_factor]
-    groups = [{"params": [p for n, p in net.named_parameters() if part_of(n) == part], "lr": a.lr * factors[part]} for part in range(6)]
+    groups = [{"params": [p for n, p in net.named_parameters() if part_of(n) == part and (p.dim() > 1) == is_weight],
+               "lr": a.lr * factors[part], "weight_decay": a.decay if is_weight else 0} for part in range(6) for is_weight in (False, True)]
     if a.optimizer == "sgd":
-        optimizer = torch.optim.SGD(groups, lr=a.lr, momentum=0.9, weight_decay=a.decay)
+        optimizer = torch.optim.SGD(groups, lr=a.lr, momentum=0.9)
     else:
-        optimizer = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[a.optimizer](groups, lr=a.lr, weight_decay=a.decay)
+        optimizer = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[a.optimizer](groups, lr=a.lr)
     criterion = LOSSES[a.loss]
     losses = []
     for step in range(a.steps):

@@ -112,6 +112,20 @@ RunDecisions decide(const RunContext& run, const RunFolder& folder) {
           .chose_batch = !run.config.train.batch && folder.batch() <= 0};
 }
 
+std::string begin_weights(const RunContext& run) {
+  Parameters& p = run.network.parameters();
+  std::string origin;
+  {
+    DeviceDeadline deadline(run.device.where, run.config.launch.timeout_s,
+                            "taking in the weights");
+    const auto wait = deadline.wait();
+    if (run.comm.rank() == 0)
+      origin = fresh_weights(run.config, run.dataset.manifest.findings, p);
+  }
+  broadcast_from_rank_0(run.comm, p, nullptr);
+  return origin;
+}
+
 std::string take_state(const TrainingContext& run, TrainStep& step,
                        TrainState& state) {
   const Config& config = run.config;

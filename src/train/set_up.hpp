@@ -36,6 +36,9 @@ void check_inputs(const Config& config, const Dataset& dataset,
 // Collective. ConfigError of choose_batch.
 RunDecisions decide(const RunContext& run, const RunFolder& folder);
 
+// The weights that a run of the config begins with: of model.weights, or drawn.
+// Returns where they came from, on rank 0. Collective.
+std::string begin_weights(const RunContext& run);
 // Weights, optimizer and loss scale before the first step, and in `state` the
 // order of this start's sums. Returns what computes. Collective.
 std::string take_state(const TrainingContext& run, TrainStep& step,

@@ -29,6 +29,9 @@ equal 2 parts --set train.loss=asymmetric --set train.accumulate=2 --set train.c
 equal 2 shared --set model.sync_batchnorm=true --set train.optimizer=sgd
 equal 1 fp16 --set train.precision=fp16 --set train.lr=1 --set train.warmup_epochs=0
 check "steps were skipped" look 'assert a["loss_scale"]["value"] < 65536' "$(weights "$scratch/fp16-on" | xargs dirname)/state.json"
+# Two recordings, one of frozen blocks and one of all.
+equal 2 thawed --set train.batch=32 --set model.freeze_until=block2 --set model.freeze_epochs=1 --set train.layer_decay=0.5 --set train.ema=0.9
+check "it thawed" grep -q "all is trained from here on" "$scratch/log-thawed-on"
 start 2 first --set train.record_step=on --set train.max_steps=5
 start 2 first --set train.record_step=on --resume yes
 start 2 whole --set train.record_step=off

@@ -45,8 +45,7 @@ FrozenStep step_of(Network& network) {
   step.logits = network.forward(four_images(), Mode::kTraining);
   network.backward(loss_of(network, step.logits).dlogits,
                    {.on_ready = [&](int64_t end) { step.told = end; }});
-  step.gradients =
-      network.parameters().flat_gradients_and_statistics().clone();
+  step.gradients = network.parameters().flat_gradients_and_statistics().clone();
   return step;
 }
 
@@ -83,12 +82,10 @@ TEST_CASE(
         CHECK((step.told <= end && step.told > end - Parameters::kAlignment));
         CHECK(is_zero(step.gradients.slice(0, end, p.size() + moving)));
         for (const Parameter& q : p.list())
-          if (q.part >= frozen)
-            CHECK_FALSE(is_zero(p.part(step.gradients, q)));
+          if (q.part >= frozen) CHECK_FALSE(is_zero(p.part(step.gradients, q)));
         for (const Statistics& s : p.statistics())
-          CHECK(is_zero(step.gradients.narrow(0, p.size() + s.begin,
-                                              s.channels)) ==
-                (s.part < frozen));
+          CHECK(is_zero(step.gradients.narrow(
+                    0, p.size() + s.begin, s.channels)) == (s.part < frozen));
       }
       CHECK(relative_error(steps[1].logits, steps[0].logits) < 1e-10);
       CHECK(relative_error(steps[1].gradients, steps[0].gradients) < 1e-10);
@@ -114,11 +111,12 @@ TEST_CASE("gradients after a frozen part are those of differences",
       };
       const at::Tensor values = p.flat_values().clone();
       // The last of backward, so the first of forward.
-      const auto first = std::ranges::find_if(p.list(), [&](const Parameter& q) {
-        return q.end >= p.trained_end(frozen_parts(until)) -
-                            Parameters::kAlignment &&
-               q.part == frozen_parts(until);
-      });
+      const auto first =
+          std::ranges::find_if(p.list(), [&](const Parameter& q) {
+            return q.end >= p.trained_end(frozen_parts(until)) -
+                                Parameters::kAlignment &&
+                   q.part == frozen_parts(until);
+          });
       REQUIRE(first != p.list().end());
       at::Tensor direction = at::zeros_like(values);
       direction.slice(0, first->begin, first->end).normal_();

@@ -22,3 +22,4 @@ ends_alike "stops before and after the thaw" "$scratch/whole" "$scratch/stopped"
 refused 2 "nothing is frozen. Hint: name up to where with model.freeze_until" train "$small" --out "$scratch/none" --set model.freeze_epochs=1
 refused 2 "'model.freeze_backbone' is no key any more. Hint: write model.freeze_until: backbone" \
   train "$small" --out "$scratch/none" --set model.freeze_backbone=true
+finish

@@ -7,10 +7,11 @@ settings=(--set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction
   --set checkpoint.keep=99 --set launch.timeout_s=5 "${agent[@]}")
 restarted=(--set launch.restarts=3)
 in_job=()  # variables of a batch system
+slow_images 100  # or a run is over before its host is taken away, where this machine is busy
 
 lose() {  # lose RUN "COMMAND" ARGUMENTS...: a run from node1, in which COMMAND takes a host away behind step 6; its exit code
   local run=$1 command=$2; shift 2
-  on node1 env "${in_job[@]}" "$program" train "$small" "${settings[@]}" "${restarted[@]}" --out "$run" "$@" >"$run.log" 2>&1 & local job=$!
+  on node1 "${slow[@]}" "${in_job[@]}" "$program" train "$small" "${settings[@]}" "${restarted[@]}" --out "$run" "$@" >"$run.log" 2>&1 & local job=$!
   await_step "$run" 6 "$run.log"
   eval "$command"
   wait $job; rc=$?

@@ -35,6 +35,7 @@ void add_phantom(CLI::App& app, Invocation& invocation);
 void add_pack(CLI::App& app, Invocation& invocation);
 void add_inspect(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
+void add_find_lr(CLI::App& app, Invocation& invocation);
 void add_submit(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_report(CLI::App& app, Invocation& invocation);

@@ -108,6 +108,9 @@ void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
   add("Prepare",
       {chexnet::add_inspect, chexnet::add_pack, chexnet::add_phantom});
   add("Train", {
+#ifdef CHEXNET_TOOLS
+                   chexnet::add_find_lr,
+#endif
                    chexnet::add_train,
 #ifdef CHEXNET_TOOLS
                    chexnet::add_submit,

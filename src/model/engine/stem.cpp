@@ -243,29 +243,24 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
   };
   if (!run.training) {
     norm_.prepare(run, statistics_, 0);
-    const auto infer = [&](int64_t i, int thread, Moments moments) {
-      const A* padded = padded_of(i, thread);
-      // Nobody needs it again: one that stays in the caches, if there is one.
-      S* map = raw_ < 0 ? space.maps + thread * image_elements()
-                        : run.template buffer<S>(raw_) + i * image_elements();
-      int done = 0;  // rows; a pooled one reads 2 * y - 1 .. 2 * y + 1
-      for (int y = 0; y < pooled_.height; ++y) {
-        for (; done < std::min(conv_.height, 2 * y + 2); ++done)
-          convolve(map, done, padded, {});
-        pool(i, map, y, nullptr, moments);
+    const Cut tasks{input_.images, run.sums ? cut.parts : input_.images};
+    run.thread_pool.run(tasks.parts, [&](int part, int thread) {
+      if (run.sums) space.sums.clear(part);
+      const Moments moments = run.sums ? space.sums.moments(part) : Moments{};
+      for (int64_t i = tasks.begin(part); i < tasks.end(part); ++i) {
+        const A* padded = padded_of(i, thread);
+        // Nobody needs it again: one that stays in the caches, if there is one.
+        S* map = raw_ < 0 ? space.maps + thread * image_elements()
+                          : run.template buffer<S>(raw_) + i * image_elements();
+        int done = 0;  // rows; a pooled one reads 2 * y - 1 .. 2 * y + 1
+        for (int y = 0; y < pooled_.height; ++y) {
+          for (; done < std::min(conv_.height, 2 * y + 2); ++done)
+            convolve(map, done, padded, {});
+          pool(i, map, y, nullptr, moments);
+        }
       }
-    };
-    if (!run.sums) {
-      run.thread_pool.run(input_.images,
-                          [&](int i, int thread) { infer(i, thread, {}); });
-      return {};
-    }
-    run.thread_pool.run(cut.parts, [&](int part, int thread) {
-      space.sums.clear(part);
-      for (int64_t i = cut.begin(part); i < cut.end(part); ++i)
-        infer(i, thread, space.sums.moments(part));
     });
-    return space.sums;
+    return run.sums ? space.sums : PartSums{};
   }
   S* raw = run.template buffer<S>(raw_);
   run.thread_pool.run(cut.parts, [&](int part, int thread) {

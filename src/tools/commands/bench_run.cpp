@@ -17,16 +17,10 @@
 #include "chexnet/core/progress.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/report/overlap_figure.hpp"
-#include "chexnet/train/auto_batch.hpp"
-#include "chexnet/train/device.hpp"
-#include "chexnet/train/gradient_communicator.hpp"
-#include "chexnet/train/network_options.hpp"
-#include "chexnet/train/run/config_agreement.hpp"
-#include "chexnet/train/run/dataset.hpp"
 #include "chexnet/train/run/diagnosis.hpp"
-#include "chexnet/train/run_context.hpp"
 #include "chexnet/train/stage_rates.hpp"
 #include "chexnet/train/trainer.hpp"
+#include "measured_run.hpp"
 
 namespace chexnet {
 namespace {
@@ -85,36 +79,26 @@ int bench_run(const BenchRunOptions& options, Invocation& invocation) {
                     if (options.ranks > 0) c.launch.ranks = options.ranks;
                   });
   check_run(config);
+  prepare_own_output(options.svg, "<svg");
   RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
-  check_same_config(world.comm(), config);
-  const Device device = choose_device(config.launch, world.comm());
-  const auto comm =
-      gradient_communicator(world.take_comm(), device, config.launch);
-  const Dataset dataset = load_dataset(config, *comm);
-  require_training_images(dataset.splits);
-  const auto findings = static_cast<int64_t>(dataset.manifest.finding_count());
-  Network network(network_spec(config.model.arch), findings,
-                  network_options(config, device, *comm));
-  network.parameters().initialize(1);
-  const LossWeights weights =
-      loss_weights(config.train, dataset.manifest, dataset.splits.train);
-  const RunContext context{config, *comm, device, dataset, network, weights};
-  const int64_t batch = choose_batch(context, 0);
-  Progress progress(comm->rank() == 0);
+  const MeasuredRun run(config, world);
+  const RunContext& context = run.context();
+  const Communicator& comm = context.comm;
+  Progress progress(comm.rank() == 0);
   StageRateOptions stages{
-      .step = step_options(config, weights),
-      .images = static_cast<int>(batch) / comm->size(),
+      .step = step_options(config, context.weights),
+      .images = static_cast<int>(run.batch()) / comm.size(),
       .rounds = options.steps,
       .show = [&](const auto& what) { progress.show("bench run: " + what); }};
   const StageMeasurement measured = measure_stages(context, stages);
   progress.clear();
   if (measured.damaged > 0)
-    log_warning("[bench] rank " + std::to_string(comm->rank()) + " met " +
+    log_warning("[bench] rank " + std::to_string(comm.rank()) + " met " +
                 counted(measured.damaged, "damaged image") +
                 ": training does with them what data.corrupt says. Hint: "
                 "chexnet-train inspect CONFIG names them");
-  if (comm->rank() != 0) return 0;
+  if (comm.rank() != 0) return 0;
   if (!options.svg.empty())
     write_atomically(options.svg,
                      svg_overlap(overlap_of(measured.rates, stages.images)), {},

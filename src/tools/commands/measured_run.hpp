@@ -1,0 +1,38 @@
+// What a command computes with that measures a run of a config without being
+// one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "chexnet/comm/communicator.hpp"
+#include "chexnet/config/config.hpp"
+#include "chexnet/train/device.hpp"
+#include "chexnet/train/run/dataset.hpp"
+#include "chexnet/train/run/rank_world.hpp"
+#include "chexnet/train/run_context.hpp"
+
+namespace chexnet {
+
+class MeasuredRun {
+ public:
+  // Reads the data, makes the network and chooses the batch, on all ranks of
+  // `world`, whose communicator it takes. Collective. Errors as training's.
+  MeasuredRun(const Config& config, RankWorld& world);
+  MeasuredRun(const MeasuredRun&) = delete;
+  MeasuredRun& operator=(const MeasuredRun&) = delete;
+
+  const RunContext& context() const { return context_; }
+  int64_t batch() const { return batch_; }  // images of a step, all ranks
+
+ private:
+  Device device_;
+  std::unique_ptr<Communicator> comm_;
+  Dataset dataset_;
+  Network network_;
+  LossWeights weights_;
+  RunContext context_;
+  int64_t batch_;
+};
+
+}  // namespace chexnet

@@ -1,0 +1,84 @@
+#include "chexnet/train/rate_range.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "batch_tensors.hpp"
+#include "batch_upload.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/train/run/schedule.hpp"
+#include "chexnet/train/step.hpp"
+#include "set_up.hpp"
+#include "training_stream.hpp"
+
+namespace chexnet {
+namespace {
+
+// What train.lr_scaling makes of a rate of 1.
+double scaling(TrainConfig train, int64_t batch) {
+  train.lr = 1;
+  train.warmup_epochs = 0;
+  train.schedule = ScheduleKind::kConstant;
+  return learning_rate(train, batch, 0, 1, {});
+}
+
+// Labels of the global batch.
+double agree_on(Communicator& comm, const Config& config, const Batch& batch) {
+  const auto labeled = std::ranges::count_if(
+      batch.labels, [](float label) { return !std::isnan(label); });
+  const std::string error = batch.first_error();
+  std::array<double, 2> sums = {static_cast<double>(labeled),
+                                error.empty() ? 0.0 : 1.0};
+  comm.all_reduce(sums, ReduceOp::kSum);
+  if (sums[1] > 0 && !config.data.corrupt.skip)
+    for (const auto& text : gather_text(comm, error))
+      if (!text.empty())
+        throw DataError("{}; data.corrupt=skip leaves such images out", text);
+  return sums[0];
+}
+
+// Of the global batch.
+double mean_loss(Communicator& comm, const StepResult& result) {
+  std::array<double, 1> sum = {result.loss_sum};
+  comm.all_reduce(sum, ReduceOp::kSum);
+  return result.applied ? sum[0] / std::max(result.labeled, 1.0) : NAN;
+}
+
+}  // namespace
+
+RateCurve measure_rates(const RunContext& run, int64_t batch,
+                        const RateRange& range,
+                        const std::function<void(int64_t step)>& show) {
+  begin_weights(run);
+  TrainStep step(run.network, run.comm, step_options(run.config, run.weights));
+  const auto rows = training_rows(run.config, run.dataset);
+  const TrainingStream stream(run, rows, batch, 0);
+  Loader loader(run.dataset.manifest, stream.reader, *stream.sampler,
+                stream.options, run.device.batch_memory());
+  BatchUpload upload(run.device.where);
+  const double factor = scaling(run.config.train, batch);
+
+  RateCurve curve;
+  int64_t known = 0;  // the others are launched
+  const auto take = [&](const StepResult& result) {
+    return curve.add(range.rate(known++), mean_loss(run.comm, result));
+  };
+  for (int64_t i = 0; i < range.steps; ++i) {
+    show(i);
+    upload.wait();
+    const Batch& images = loader.next();
+    const double labeled = agree_on(run.comm, run.config, images);
+    const BatchTensors tensors = upload.upload(tensors_of(images));
+    const auto result = step.run(tensors.images, tensors.labels, labeled,
+                                 factor * range.rate(i), tensors.sample_weights);
+    if (result && !take(*result)) return curve;
+  }
+  while (const auto result = step.finish())
+    if (!take(*result)) break;
+  return curve;
+}
+
+}  // namespace chexnet

@@ -258,7 +258,8 @@ Comparison compare(const Predictions& a, const Predictions& b,
 
 RecipeComparison compare_recipes(const std::vector<const Predictions*>& a,
                                  const std::vector<const Predictions*>& b,
-                                 const BootstrapOptions& options) {
+                                 const BootstrapOptions& options,
+                                 size_t comparisons) {
   assert(!a.empty() && a.size() == b.size());
   std::vector<const Predictions*> networks = a;
   networks.insert(networks.end(), b.begin(), b.end());
@@ -273,15 +274,19 @@ RecipeComparison compare_recipes(const std::vector<const Predictions*>& a,
   for (size_t k = 0; k < first.columns.size(); ++k) {
     const auto& column = first.columns[k];
     differences.push_back(seeded_difference(scored, k, patients, options));
-    result.findings.push_back({column.finding, column.positives, {}, {}, {}});
+    RecipeDifference& finding = result.findings.emplace_back();
+    finding.finding = column.finding;
+    finding.positives = column.positives;
     const auto ranked = rank_cases(column.scores, column.labels);
     add_difference(differences[k],
-                   !ranked || !has_enough_patients(*ranked, patients),
-                   result.findings[k]);
+                   !ranked || !has_enough_patients(*ranked, patients), finding);
   }
   const MeanColumns over = mean_columns(first, patients);
-  add_difference(mean_difference(differences, over.columns), over.rough,
-                 result.mean);
+  const SeededDifference mean = mean_difference(differences, over.columns);
+  add_difference(mean, over.rough, result.mean);
+  if (result.mean.of_recipes)
+    result.mean.of_all_recipes = interval_over_seeds(
+        mean.by_seed, resampled_variance(mean.resampled), comparisons);
   return result;
 }
 

@@ -22,24 +22,26 @@ SampleMoments moments_of(std::span<const double> values) {
   return moments;
 }
 
-// Simpson's rule on the density, from 0 to where it holds 47.5 %.
-double student_95(double degrees_of_freedom) {
-  const double df = degrees_of_freedom;
-  assert(df >= 1);
-  if (df > 1e6) return kNormal95;
+// Simpson's rule on the density, from 0 to where it holds 47.5 % (of one
+// comparison). A million degrees of freedom are as good as all.
+double student_95(double degrees_of_freedom, size_t comparisons) {
+  const double df = std::min(degrees_of_freedom, 1e6);
+  assert(df >= 1 && comparisons > 0);
+  if (df == 1e6 && comparisons == 1) return kNormal95;
   const double scale =
       std::exp(std::lgamma((df + 1) / 2) - std::lgamma(df / 2)) /
       std::sqrt(df * std::numbers::pi);
   const auto density = [&](double x) {
     return scale * std::pow(1 + x * x / df, -(df + 1) / 2);
   };
-  constexpr double kStep = 0.01, kShare = 0.475;
+  constexpr double kStep = 0.01;
+  const double wanted = 0.5 - 0.025 / static_cast<double>(comparisons);
   double share = 0;
   for (double x = 0;; x += kStep) {
     const double more =
         kStep / 6 *
         (density(x) + 4 * density(x + kStep / 2) + density(x + kStep));
-    if (share + more >= kShare) return x + kStep * (kShare - share) / more;
+    if (share + more >= wanted) return x + kStep * (wanted - share) / more;
     share += more;
   }
 }
@@ -49,7 +51,7 @@ Interval cut_to(const Interval& range, double low, double high) {
 }
 
 Interval interval_over_seeds(std::span<const double> by_seed,
-                             double patient_variance) {
+                             double patient_variance, size_t comparisons) {
   assert(by_seed.size() >= 2);
   const auto seeds = static_cast<double>(by_seed.size());
   const auto [mean, variance_of_one] = moments_of(by_seed);
@@ -58,7 +60,7 @@ Interval interval_over_seeds(std::span<const double> by_seed,
   if (variance == 0) return {mean, mean};
   // Infinite where seeds do not differ.
   const double df = variance * variance * (seeds - 1) / (of_seeds * of_seeds);
-  const double half = student_95(df) * std::sqrt(variance);
+  const double half = student_95(df, comparisons) * std::sqrt(variance);
   return cut_to({mean - half, mean + half}, -1, 1);
 }
 

@@ -65,6 +65,10 @@ std::string comparison_text(const Comparison& comparison,
     text += " (" + std::to_string(comparison.only_one) +
             " that only one of the two has scored are left out)";
   text += "\n" + columns(lines);
+  text +=
+      "  each finding taken alone: of twenty that do not differ, one has p "
+      "below "
+      "0.05\n";
   if (few) text += kRoughHere;
   text.pop_back();  // whoever prints ends the line
   return text;

@@ -81,9 +81,10 @@ std::string subgroups_section(const Json& evaluation) {
   }
   if (html.empty()) return "";
   return html_paragraph(
-             "Gap: the AUROC minus that of all other images. A gap whose "
-             "interval leaves out 0 is more than chance would give; of twenty "
-             "gaps one does so by chance. Groups with fewer than ten positives "
+             "Gap: the AUROC minus that of all other images. Each gap is "
+             "taken alone: of twenty between groups that do not differ, one "
+             "has an interval that leaves out 0. Groups with fewer than ten "
+             "positives "
              "are in results.json alone. No interval: fewer than five patients "
              "with the finding, or without, in the group or outside of it.") +
          html;

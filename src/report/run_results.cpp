@@ -26,7 +26,8 @@ Json data_json(const RunFacts& facts) {
       {"table", facts.table},
       {"sha256", facts.table_sha256},
       {"release", facts.release},
-      {"patients_in_two_splits", count_or_null(facts.patients_in_two_splits)}};
+      {"patients_in_two_splits", count_or_null(facts.patients_in_two_splits)},
+      {"pictures_in_two_splits", facts.pictures_in_two_splits}};
   json["splits"] = Json::object();
   for (const auto& split : facts.splits)
     json["splits"][split.name] = {{"images", split.images},

@@ -126,9 +126,10 @@ std::string seeds_text(const Setting& a, const Setting& b, const Pairs& pairs) {
 // "no difference shown between a and b: mean AUROC +0.008 (-0.004 to 0.020) for
 // b, …". Nothing that is not shown is called better.
 std::string sentence_of(const Setting& a, const Setting& b,
-                        const RecipeDifference& mean, const Pairs& pairs) {
+                        const RecipeDifference& mean, const Pairs& pairs,
+                        size_t comparisons) {
   const std::string two = a.name + " and " + b.name;
-  const auto& range = mean.of_recipes;
+  const auto& range = mean.of_all_recipes;
   if (!range)
     return "no difference shown between " + two +
            ": no finding has images enough for an interval";
@@ -143,7 +144,11 @@ std::string sentence_of(const Setting& a, const Setting& b,
   const std::string figure =
       ": mean AUROC " + signed_text(*mean.value) + " (" + fixed(range->low, 3) +
       " to " + fixed(range->high, 3) + ") for " + b.name +
-      ", 95 % for a new training and new patients, " + seeds;
+      ", 95 % for a new training and new patients, " +
+      (comparisons == 1
+           ? ""
+           : "in all " + std::to_string(comparisons) + " comparisons, ") +
+      seeds;
   if (range->low <= 0 && 0 <= range->high)
     return "no difference shown between " + two + figure;
   const bool is_better = range->low > 0;
@@ -181,7 +186,7 @@ std::string reason_of(const Error& error) {
 // b minus a, resampled together. Adds to `sentences` where both have several
 // seeds, or cannot be compared.
 std::string difference_of(const Setting& a, const Setting& b,
-                          PredictionsOfRuns& tables,
+                          PredictionsOfRuns& tables, size_t comparisons,
                           std::vector<std::string>& sentences) {
   const Pairs pairs = pairs_of(a, b);
   const std::string heading =
@@ -206,9 +211,9 @@ std::string difference_of(const Setting& a, const Setting& b,
   constexpr size_t kResamples = 2000;  // the variance is then within 3 %
   try {
     const RecipeComparison found =
-        compare_recipes(first, second, {.resamples = kResamples});
+        compare_recipes(first, second, {.resamples = kResamples}, comparisons);
     if (first.size() > 1 && found.mean.value)
-      sentences.push_back(sentence_of(a, b, found.mean, pairs));
+      sentences.push_back(sentence_of(a, b, found.mean, pairs, comparisons));
     return heading +
            difference_table(found, pairs.seeds(), first.size() >= kLeastSeeds);
   } catch (const DataError& e) {  // other labels
@@ -218,6 +223,13 @@ std::string difference_of(const Setting& a, const Setting& b,
 
 bool has_seeds_enough(const Setting& setting) {
   return setting.runs.size() >= kLeastSeeds;
+}
+
+// Of settings that may be called better than one another.
+size_t comparisons_of(const std::vector<Setting>& settings) {
+  const auto count =
+      static_cast<size_t>(std::ranges::count_if(settings, has_seeds_enough));
+  return count < 2 ? 1 : count * (count - 1) / 2;
 }
 
 }  // namespace
@@ -236,7 +248,8 @@ std::string setting_differences(const std::vector<Setting>& settings,
     for (size_t j = i + 1; j < settings.size(); ++j)
       if (i == 0 ||
           (has_seeds_enough(settings[i]) && has_seeds_enough(settings[j])))
-        html += difference_of(settings[i], settings[j], tables, sentences);
+        html += difference_of(settings[i], settings[j], tables,
+                              comparisons_of(settings), sentences);
   }
   if (!single.empty())
     sentences.push_back(
@@ -244,8 +257,9 @@ std::string setting_differences(const std::vector<Setting>& settings,
         "shown of " +
         listed(single) + " (three or more seeds are needed)");
   return html + html_paragraph(
-                    "Each interval is of its difference alone: of twenty, one "
-                    "leaves out 0 by chance.");
+                    "Each interval of these tables is of its difference alone: "
+                    "of twenty, one leaves out 0 by chance. The sentences "
+                    "above hold together.");
 }
 
 }  // namespace chexnet

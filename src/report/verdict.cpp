@@ -60,16 +60,22 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
   add("Weakly (95 % interval above 0.5 on these images, each finding taken "
       "alone)",
       verdicts.weakly);
-  add("Better than a coin, with 10 to 29 positives, too few to say how well",
-      verdicts.small);
   add("Not shown to be better than a coin", verdicts.not_shown);
-  add("Worse than a coin on these images (AUROC below 0.5), so something may "
-      "be wrong with the labels or the network",
+  add("Above a coin with 10 to 29 positives, each finding taken alone, which "
+      "says little: of twenty findings without any skill one comes out so",
+      verdicts.small);
+  add("Below a coin on these images (AUROC below 0.5, each finding taken "
+      "alone): luck, as one of forty findings without any skill comes out so, "
+      "or something is wrong with the labels or the network",
       verdicts.worse);
   add("Too few to judge, under ten images with it, or under five patients "
       "with it or without",
       verdicts.too_few);
   return sentences;
+}
+
+double shared_pictures(const Json& results) {
+  return number(member(results, "data"), "pictures_in_two_splits").value_or(0);
 }
 
 // The first two hold for every network; the others follow from the figures.
@@ -81,6 +87,16 @@ std::vector<std::string> limits_of_use(const Json& results,
       "research and is not a medical device.",
       "X-rays unlike those it was tested on (other sites, devices, views, "
       "ages): nothing here tells how it does there."};
+  if (const double shared = shared_pictures(results); shared > 0)
+    limits.push_back(
+        "Expecting these figures elsewhere: they are too good, as " +
+        plural(number_text(shared), "picture") +
+        " of validation or test also in another split, under another name "
+        "(`inspect` lists them).");
+  if (split == "val")
+    limits.emplace_back(
+        "Expecting these figures elsewhere: they are too good, as checkpoint "
+        "and thresholds were chosen on the same images.");
   const Verdicts verdicts = verdicts_of(evaluation);
   std::vector<std::string> unproven = verdicts.too_few;
   for (const auto* more : {&verdicts.not_shown, &verdicts.worse})

@@ -22,11 +22,14 @@ struct Verdicts {
   std::vector<std::string> not_shown;  // the interval holds 0.5
   std::vector<std::string> worse;      // all of it is below 0.5
   std::vector<std::string> flawless;   // AUROC 1, so resamples show no spread
-  // Better than a coin, from under 30 positives: of such, the best is so by
-  // luck in part.
+  // The interval is above 0.5, from under 30 positives: its limits are rough,
+  // and of networks without skill one in twenty has such a finding.
   std::vector<std::string> small;
   std::vector<std::string> too_few;  // under ten positives or five patients
 };
+// Validation and test images that are in another split, too, under another
+// name.
+double shared_pictures(const Json& results);
 // `evaluation`: of results.json.
 Verdicts verdicts_of(const Json& evaluation);
 // One sentence for each list that is not empty.

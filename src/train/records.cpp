@@ -54,6 +54,7 @@ RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
                             run.dataset.missing_of(split->name)});
   if (manifest.knows_patients)
     facts.patients_in_two_splits = splits.leaked_patients;
+  facts.pictures_in_two_splits = run.dataset.pictures_in_two_splits;
   facts.network = choice_name(config.model.arch);
   facts.input_px = config.data.crop;
   facts.weighted_loss = moves_scores(config.train);

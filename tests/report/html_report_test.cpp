@@ -422,9 +422,10 @@ TEST_CASE("settings are compared over their seeds, in one sentence each") {
   REQUIRE(sentences.size() == 3);
   CHECK(sentences[1].starts_with(
       "train.lr=0.003 better than train.lr=0.001: mean AUROC +0.1"));
-  CHECK(has(sentences[1],
-            ") for train.lr=0.003, 95 % for a new training and new patients, 3 "
-            "seeds each"));
+  CHECK(
+      has(sentences[1],
+          ") for train.lr=0.003, 95 % for a new training and new patients, in "
+          "all 3 comparisons, 3 seeds each"));
   CHECK(sentences[0].starts_with(
       "no difference shown between train.lr=0.001 and train.lr=0.002: mean "
       "AUROC -0.0"));

@@ -36,8 +36,8 @@ TEST_CASE("the lower end of the interval says how well a finding is told") {
   CHECK(verdict(0.5001, 0.6) == "Weakly ");
   CHECK(verdict(0.5, 0.9) == "Not shown to be better than a coin");
   CHECK(verdict(0.1, 0.5) == "Not shown to be better than a coin");
-  CHECK(verdict(0.1, 0.4999) == "Worse than a coin on these images ");
-  CHECK(verdict(0.0, 0.01) == "Worse than a coin on these images ");
+  CHECK(verdict(0.1, 0.4999) == "Below a coin on these images ");
+  CHECK(verdict(0.0, 0.01) == "Below a coin on these images ");
 }
 
 TEST_CASE(
@@ -57,9 +57,10 @@ TEST_CASE(
         std::vector<std::string>{
             "Fairly (95 % interval above 0.7 on these images, each finding "
             "taken alone): Mass.",
-            "Better than a coin, with 10 to 29 positives, too few to say how "
-            "well: Edema, Hernia.",
-            "Not shown to be better than a coin: Nodule."});
+            "Not shown to be better than a coin: Nodule.",
+            "Above a coin with 10 to 29 positives, each finding taken alone, "
+            "which says little: of twenty findings without any skill one "
+            "comes out so: Edema, Hernia."});
   for (const auto& sentence : sentences)
     CHECK(sentence.find("urely") == std::string::npos);
 }
@@ -68,8 +69,7 @@ TEST_CASE("without an interval the verdict says why there is none") {
   const Json none = nullptr;
   CHECK(verdict_of(figures_of(1.0, none)) ==
         "Without an error in these images ");
-  CHECK(verdict_of(figures_of(0.0, none)) ==
-        "Worse than a coin on these images ");
+  CHECK(verdict_of(figures_of(0.0, none)) == "Below a coin on these images ");
   CHECK(verdict_of(figures_of(0.5, none)) ==
         "Not shown to be better than a coin");
   CHECK(verdict_of(figures_of(none, none)) == "Too few to judge");

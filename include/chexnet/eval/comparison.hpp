@@ -51,6 +51,8 @@ struct RecipeDifference {
   // Of several seeds for another training and other patients, by
   // interval_over_seeds().
   std::optional<Interval> of_recipes;
+  // Of the mean alone: the same of all comparisons that are made, together.
+  std::optional<Interval> of_all_recipes;
 };
 
 struct RecipeComparison {
@@ -60,9 +62,10 @@ struct RecipeComparison {
 };
 
 // a[s] and b[s]: of the networks of seed s. Images, findings and errors as in
-// compare().
+// compare(). `comparisons`: of recipes, of which this is one.
 RecipeComparison compare_recipes(const std::vector<const Predictions*>& a,
                                  const std::vector<const Predictions*>& b,
-                                 const BootstrapOptions& options);
+                                 const BootstrapOptions& options,
+                                 size_t comparisons = 1);
 
 }  // namespace chexnet

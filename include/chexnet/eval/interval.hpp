@@ -26,8 +26,9 @@ struct SampleMoments {
 SampleMoments moments_of(std::span<const double> values);
 
 // What 95 % of a variable by Student's t lie within, on either side of 0, with
-// at least one degree of freedom, whole or not.
-double student_95(double degrees_of_freedom);
+// at least one degree of freedom, whole or not; with `comparisons`, what all of
+// so many lie within in 95 of 100 experiments (Bonferroni).
+double student_95(double degrees_of_freedom, size_t comparisons = 1);
 
 // What cannot be outside of low..high cut to it: that leaves out no value that
 // is possible, so the interval holds the true one as often as before.
@@ -40,8 +41,9 @@ inline constexpr size_t kLeastSeeds = 3;
 // AUROCs, for another training *and* other patients. Their patients are the
 // same ones: `patient_variance` is that of the mean over patients. Degrees of
 // freedom by Satterthwaite (Biometrics Bulletin 1946); cut to -1..1.
+// `comparisons` as of student_95().
 Interval interval_over_seeds(std::span<const double> by_seed,
-                             double patient_variance);
+                             double patient_variance, size_t comparisons = 1);
 
 // 95 % of a share of independent cases (Wilson, "Probable inference", JASA
 // 1927). Several images of one patient are not independent: the interval is

@@ -33,6 +33,7 @@ struct RunFacts {
   std::string release;  // of the labels, as far as counts tell
   std::vector<SplitFacts> splits;
   std::optional<size_t> patients_in_two_splits;
+  size_t pictures_in_two_splits = 0;
   std::string network;
   int64_t input_px = 0;
   bool weighted_loss = false;  // scores are shifted away from prevalence

@@ -120,15 +120,17 @@ Dataset load(const Config& all, Communicator& comm,
 }
 
 // By rank 0: a wrong split is better known before training than after it.
-void warn_of_shared_pictures(const Config& config, const Dataset& dataset,
-                             Communicator& comm,
-                             const std::function<bool()>& stop) {
+void look_for_shared_pictures(const Config& config, Dataset& dataset,
+                              Communicator& comm,
+                              const std::function<bool()>& stop) {
   // Enough threads that a network's file system takes seconds for all of them.
   constexpr int kReaders = 8;
   constexpr size_t kMostRead = 20'000;
   const auto compare = [&](WorkProgress& progress) {
-    warn_of_shared_pictures(find_shared_pictures(dataset, kReaders, kMostRead,
-                                                 [&] { progress.advance(); }));
+    const SharedPictures found = find_shared_pictures(
+        dataset, kReaders, kMostRead, [&] { progress.advance(); });
+    warn_of_shared_pictures(found);
+    dataset.pictures_in_two_splits = found.count;
   };
   using Work = std::function<void(WorkProgress&)>;
   const SharedWorkOptions options{"comparing the splits' images",
@@ -195,7 +197,7 @@ Dataset load_dataset(const Config& config, Communicator& comm,
     return dataset;
   };
   Dataset dataset = load(config, comm, stop, read, all_of);
-  warn_of_shared_pictures(config, dataset, comm, stop);
+  look_for_shared_pictures(config, dataset, comm, stop);
   return dataset;
 }
 

@@ -24,6 +24,9 @@ struct Dataset {
   // Split -> images that were left out of it: data.missing=skip.
   std::map<std::string, size_t> missing{};
   size_t missing_of(const std::string& split) const;
+  // Validation and test images that are in another split, too, under another
+  // name (shared_pictures.hpp); of rank 0, for training.
+  size_t pictures_in_two_splits = 0;
 };
 
 // All of a config's splits. Rank 0 reads, checks and scans first, so a fault is

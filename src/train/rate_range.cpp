@@ -72,8 +72,9 @@ RateCurve measure_rates(const RunContext& run, int64_t batch,
     const Batch& images = loader.next();
     const double labeled = agree_on(run.comm, run.config, images);
     const BatchTensors tensors = upload.upload(tensors_of(images));
-    const auto result = step.run(tensors.images, tensors.labels, labeled,
-                                 factor * range.rate(i), tensors.sample_weights);
+    const auto result =
+        step.run(tensors.images, tensors.labels, labeled,
+                 factor * range.rate(i), tensors.sample_weights);
     if (result && !take(*result)) return curve;
   }
   while (const auto result = step.finish())

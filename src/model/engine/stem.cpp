@@ -213,10 +213,9 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
       static_cast<double>(2 * conv_.pixels() + pooled_.pixels()) * kChannels *
           sizeof(S));
   const Space space = this->space(run.workspace, run.thread_pool.size());
-  const int pair = run.kernels.pair;
-  pack(pair, space);
+  pack(run.kernels.pair, space);
   const Cut cut{input_.images, space.sums.parts};
-  const int64_t row = row_ / pair;
+  const int64_t row = row_ / run.kernels.pair;
   // `map`: the convolution's output of an image.
   const auto convolve = [&](S* map, int y, const A* padded, Moments moments) {
     run.kernels.stem_row(padded + row * y, row, conv_.width, space.packed,
@@ -235,7 +234,7 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
   const auto padded_of = [&](int64_t i, int thread) {
     A* padded = space.threads + thread * space.thread();
     const uint8_t* image = images + i * input_.height * input_.width;
-    if (pair == 2)
+    if (run.kernels.pair == 2)
       pad_pairs(image, padded);
     else
       pad(image, padded);

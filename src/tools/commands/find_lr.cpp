@@ -57,16 +57,17 @@ Rows curve_rows(const RateCurve& curve) {
 std::string sentence(const RateCurve& curve) {
   const auto suggested = curve.suggested();
   std::string text =
-      suggested ? "the loss falls fastest at train.lr = " +
-                      rate_text(*suggested) + ", which is a rate to begin with"
-                : "the loss falls nowhere: no rate is suggested. Hint: more "
-                  "--steps, another range by --from and --to, or look at the "
-                  "data (inspect)";
+      suggested
+          ? "the loss falls fastest at train.lr = " + rate_text(*suggested) +
+                ", which is a rate to begin with"
+          : "the loss falls nowhere: no rate is suggested. Hint: more "
+            "--steps, another range by --from and --to, or look at the "
+            "data (inspect)";
   if (const auto* lowest = curve.lowest(); suggested && lowest != nullptr)
     text += "; it is lowest at " + rate_text(lowest->rate);
   if (curve.diverged() && !curve.points().empty())
-    text += "; it diverges from " + rate_text(curve.points().back().rate) +
-            " on";
+    text +=
+        "; it diverges from " + rate_text(curve.points().back().rate) + " on";
   return text;
 }
 
@@ -146,17 +147,20 @@ void add_find_lr(CLI::App& app, Invocation& invocation) {
   command->add_option("config", options->files, "YAML files, as for train")
       ->required();
   add_set_option(*command, options->set, "the files");
-  command->add_option("--from", options->range.from, "the first step's train.lr")
+  command
+      ->add_option("--from", options->range.from, "the first step's train.lr")
       ->check(CLI::Range(1e-30, 1e3))
       ->capture_default_str();
   command->add_option("--to", options->range.to, "the last step's train.lr")
       ->check(CLI::Range(1e-30, 1e3))
       ->capture_default_str();
-  command->add_option("--steps", options->range.steps, "from the one to the other")
+  command
+      ->add_option("--steps", options->range.steps, "from the one to the other")
       ->check(CLI::Range(int64_t{20}, int64_t{1000000}))
       ->capture_default_str();
   add_ranks_option(*command, options->ranks);
-  command->add_option("--svg", options->svg, "draw the curve into this SVG file")
+  command
+      ->add_option("--svg", options->svg, "draw the curve into this SVG file")
       ->check(in_file_system());
   command->add_flag("--json", options->json,
                     "one JSON object on stdout (docs/json.md)");

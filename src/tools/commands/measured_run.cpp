@@ -28,8 +28,8 @@ MeasuredRun::MeasuredRun(const Config& config, RankWorld& world)
       network_(network_spec(config.model.arch),
                static_cast<int64_t>(dataset_.manifest.finding_count()),
                network_options(config, device_, *comm_)),
-      weights_(loss_weights(config.train, dataset_.manifest,
-                            dataset_.splits.train)),
+      weights_(
+          loss_weights(config.train, dataset_.manifest, dataset_.splits.train)),
       context_{config, *comm_, device_, dataset_, network_, weights_},
       batch_(0) {
   network_.parameters().initialize(1);

@@ -44,11 +44,15 @@ std::string report_name(size_t row, const fs::path& image) {
 }
 
 // What the answers of a report rest on; "" without the model's own rules.
-std::string rule_text(const Json& decisions) {
+std::string rule_text(const ImageScoreRows& rows) {
+  const Json decisions = rows.decisions_json();
   if (decisions.is_null()) return "";
-  return "thresholds by the rule " + decisions.at("rule").get<std::string>() +
-         ", calibration by " + decisions.at("calibration").get<std::string>() +
-         ", both chosen on validation";
+  std::string text =
+      "thresholds by the rule " + decisions.at("rule").get<std::string>() +
+      ", calibration by " + decisions.at("calibration").get<std::string>() +
+      ", both chosen on validation";
+  for (const auto& limit : rows.limits_of_thresholds()) text += "; " + limit;
+  return text;
 }
 
 }  // namespace
@@ -123,7 +127,7 @@ bool DicomResults::write(const ReportedModel& model) const {
                          {{"network", model.network},
                           {"version", CHEXNET_VERSION},
                           {"sha256", model.sha256},
-                          {"rule", rule_text(texts_.decisions_json())}}},
+                          {"rule", rule_text(texts_)}}},
                         {"images", images_}};
   write_atomically(list, json_text(request), 0600);
   return say_end(output_of({converter(), "--results", list.string()}));

@@ -51,16 +51,17 @@ check "what does not say it has a note" test "$(grep -o '/[a-z_]*.dcm,.*,\(secon
   ":no Modality :secondary capture :secondary capture "
 check "whoever reads the outcomes needs no line of them" [ ! -s err ]
 "$converter" parts --out any.out --ids keep --any-dicom --outcomes-file any.csv 2>/dev/null
+check "those that may be no chest X-rays are marked" grep -q ",may be no chest X-ray$" any.out/images.csv
 check "--any-dicom converts all" [ "$(tail -n +2 any.out/images.csv | wc -l)" = 19 ]
 check "and notes what they say" grep -q "no_tibia.dcm,.*,BodyPartExamined is EXTREMITY$" any.csv
 
 # What is said of a patient: known codes and ages, whatever a file holds.
 python3 "$checks" patients
 "$converter" said --out said.out --ids keep >/dev/null 2>&1
-check "no free text as sex, view or age; 90 is the highest age" test "$(cut -d, -f3- said.out/images.csv)" = "view,age,sex
-,90,
-AP,89,O
-,,F"
+check "no free text as sex, view or age; 90 is the highest age" test "$(cut -d, -f3- said.out/images.csv)" = "view,age,sex,note
+,90,,
+AP,89,O,
+,,F,"
 
 check "nor in how the values became 8 bits" bash -c '! grep -q "DOE JANE" said.out/conversion.json'
 

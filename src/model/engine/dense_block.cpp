@@ -203,7 +203,7 @@ void Transition<S>::forward(const Run<S>& run, const Features<S>& from,
   const PartSums sums =
       conv_.forward(run, norm_.map(run, from.data(run), from.channels),
                     to.data(run), to.channels);
-  if (run.sums) to.statistics.set(run, sums, 0, to.count(run));
+  if (run.sums()) to.statistics.set(run, sums, 0, to.count(run));
 }
 
 template <class S>

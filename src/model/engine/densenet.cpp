@@ -38,7 +38,7 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec,
 template <class S>
 Run<S> DenseNet<S>::run_of(const Run<S>& run, int part) const {
   Run<S> own = part < frozen_parts_ ? run.in_inference() : run;
-  own.sums = run.training && part + 1 >= frozen_parts_;
+  own.feeds_trained = run.training && part + 1 == frozen_parts_;
   return own;
 }
 
@@ -51,7 +51,7 @@ void DenseNet<S>::forward(const Run<S>& run, const uint8_t* images,
     const Run<S> own = run_of(run, kStemPart);
     const PartSums sums =
         stem_.forward(own, images, first.data(run), first.channels);
-    if (own.sums) first.statistics.set(run, sums, 0, first.count(run));
+    if (own.sums()) first.statistics.set(run, sums, 0, first.count(run));
   }
   for (size_t b = 0; b < blocks_.size(); ++b) {
     const auto span = run.span(Phase::kForward, "block", b + 1);

@@ -92,7 +92,7 @@ class NetworkEngine final : public Engine {
     assert(micro_batch.index >= 0 && micro_batch.index < micro_batch.count);
     LinearAllocator allocator(arena_->reserve(bytes()));
     Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
-    run.training = run.sums = options_.training;
+    run.training = options_.training;
     run.micro_batch = micro_batch;
     run.kept = allocator.take<std::byte>(static_cast<int64_t>(build_.kept));
     run.workspace =

@@ -207,8 +207,7 @@ PartSums PointwiseConvolution<S>::multiply(const Run<S>& run,
                                            int64_t pitch, OutputStage<S> stage,
                                            ImageRange images) const {
   assert(in.channels == in_ && pitch >= out_);
-  assert(run.sums || !run.training);
-  assert(!run.sums ||
+  assert(!run.sums() ||
          (stage.scale == nullptr && images.count == input_.images));
   const int64_t in_image = static_cast<int64_t>(output_.height) * output_.width,
                 begin = images.first * in_image,
@@ -222,15 +221,15 @@ PartSums PointwiseConvolution<S>::multiply(const Run<S>& run,
   A* packed = run.training ? space.packed : run.template kept_at<A>(packed_);
   if (run.pack) pack(run, packed);
   const int64_t tiles = (pixels + tile_ - 1) / tile_;
-  const Cut cut{tiles, run.sums
+  const Cut cut{tiles, run.sums()
                            ? space.sums.parts
                            : static_cast<int>(std::min<int64_t>(
                                  tiles, int64_t{kPartsOfThread} * threads))};
   run.for_each_task(cut.parts, [&](int part, int thread) {
     A* panels = space.panels + 2 * thread * space.panel;
-    if (run.sums) space.sums.clear(part);
+    if (run.sums()) space.sums.clear(part);
     OutputStage<S> own = stage;
-    if (run.sums) own.moments = space.sums.moments(part);
+    if (run.sums()) own.moments = space.sums.moments(part);
     bool filled = false;
     for (int64_t t = cut.begin(part); t < cut.end(part); ++t) {
       const auto pixels_of = [&](int64_t tile) {
@@ -251,7 +250,7 @@ PartSums PointwiseConvolution<S>::multiply(const Run<S>& run,
                            out + first * pitch, pitch, own, next);
     }
   });
-  return run.sums ? space.sums : PartSums{};
+  return run.sums() ? space.sums : PartSums{};
 }
 
 template <class S>

@@ -25,7 +25,7 @@ class PointwiseConvolution {
 
   MapShape output_shape() const { return output_; }
   // out[pixel * pitch + o]; the sums of each output channel stay valid until
-  // the next pass (null values unless run.sums).
+  // the next pass (null values unless run.sums()).
   PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
                    int64_t pitch) const {
     return multiply(run, in, out, pitch, {}, {0, input_.images});

@@ -23,8 +23,8 @@ struct Run {
   ThreadPool& thread_pool;
   Communicator* sync = nullptr;  // ranks that share batch statistics
   bool training = false;
-  bool sums = false;  // a reader of the output takes batch statistics
-  bool pack = true;   // weights are not packed yet, or may have changed
+  bool feeds_trained = false;  // frozen, and read by a layer that is not
+  bool pack = true;  // weights are not packed yet, or may have changed
   MicroBatch micro_batch{};
   std::byte* arena = nullptr;
   const MemoryPlan* plan = nullptr;
@@ -43,10 +43,12 @@ struct Run {
     own.workspace += static_cast<size_t>(thread) * workspace_of_thread;
     return own;
   }
+  // Whether a reader of a pass's output takes batch statistics.
+  bool sums() const { return training || feeds_trained; }
   // Of frozen layers.
   Run in_inference() const {
     Run frozen = *this;
-    frozen.training = frozen.sums = false;
+    frozen.training = false;
     return frozen;
   }
   // Threads of a pass, each with its part of the workspace.

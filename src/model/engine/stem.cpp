@@ -242,10 +242,10 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
   };
   if (!run.training) {
     norm_.prepare(run, statistics_, 0);
-    const Cut tasks{input_.images, run.sums ? cut.parts : input_.images};
+    const Cut tasks{input_.images, run.sums() ? cut.parts : input_.images};
     run.thread_pool.run(tasks.parts, [&](int part, int thread) {
-      if (run.sums) space.sums.clear(part);
-      const Moments moments = run.sums ? space.sums.moments(part) : Moments{};
+      if (run.sums()) space.sums.clear(part);
+      const Moments moments = run.sums() ? space.sums.moments(part) : Moments{};
       for (int64_t i = tasks.begin(part); i < tasks.end(part); ++i) {
         const A* padded = padded_of(i, thread);
         // Nobody needs it again: one that stays in the caches, if there is one.
@@ -259,7 +259,7 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
         }
       }
     });
-    return run.sums ? space.sums : PartSums{};
+    return run.sums() ? space.sums : PartSums{};
   }
   S* raw = run.template buffer<S>(raw_);
   run.thread_pool.run(cut.parts, [&](int part, int thread) {

@@ -28,7 +28,7 @@ class Stem {
 
   MapShape output_shape() const { return pooled_; }
   // images: uint8 [images][size][size], needed again in backward. Returns the
-  // output's sums (null values unless run.sums).
+  // output's sums (null values unless run.sums()).
   PartSums forward(const Run<S>& run, const uint8_t* images, S* out,
                    int64_t pitch) const;
   // dy: the final gradient of the output.

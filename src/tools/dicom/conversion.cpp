@@ -71,7 +71,10 @@ std::string view_code(const std::string& text) {
 // A converted picture in the set's files.
 struct Row {
   std::string image, line, rule;
+  bool noted = false;  // that it may be no chest X-ray
 };
+
+constexpr const char* kMayBeNone = "may be no chest X-ray";
 
 // What was skipped, and how it is reported.
 struct Damaged {
@@ -228,7 +231,7 @@ class Conversion {
 
   void write_set() {
     std::ranges::sort(rows_, {}, &Row::image);
-    std::string table = "image,patient,view,age,sex\n";
+    std::string table = "image,patient,view,age,sex,note\n";
     Json rules = Json::array(), not_read = Json::array();
     for (const Row& row : rows_) {
       table += row.line;
@@ -257,6 +260,12 @@ class Conversion {
           (reasons.empty() ? " (" : ", ") + name + " " + std::to_string(count);
     }
     if (!reasons.empty()) reasons += ")";
+    const auto noted = std::ranges::count(rows_, true, &Row::noted);
+    const std::string notes =
+        noted > 0 ? "; " + counted(noted, "image") +
+                        " may be no chest X-ray: column note of images.csv, "
+                        "the reasons in --outcomes-file"
+                  : "";
     const std::string about_ids =
         options_.hides_ids() && images() > 0
             ? "; ids are pseudonyms, the private map is " + map.string()
@@ -266,7 +275,7 @@ class Conversion {
       log_info("dicom: " + counted(std::ssize(rows_), "image") + " in " +
                options_.out + ", " + std::to_string(passed) + " skipped" +
                reasons + ", " + std::to_string(damaged_.size()) +
-               " damaged or not readable" + about_ids);
+               " damaged or not readable" + notes + about_ids);
     if (!options_.json) return;
     const Json summary = {{"images", rows_.size()},
                           {"skipped", skipped_},
@@ -309,10 +318,13 @@ class Conversion {
 
     const std::string image_and_patient =
         csv_field(name) + "," + csv_field(patient);
+    // The note itself may hold free text of the file, and so a name.
+    const bool noted = !picture.note.empty();
     const std::string line = image_and_patient + "," + view_code(picture.view) +
                              "," + years(picture.age) + "," +
-                             sex_code(picture.sex) + "\n";
-    rows_.push_back({name, line, picture.rule});
+                             sex_code(picture.sex) + "," +
+                             (noted ? kMayBeNone : "") + "\n";
+    rows_.push_back({name, line, picture.rule, noted});
     note_outcome(path, name, "", picture.instance, picture.note);
     secret_ += image_and_patient + "," + csv_field(picture.patient) + "," +
                csv_field(picture.study) + "," + csv_field(picture.instance) +

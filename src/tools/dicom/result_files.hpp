@@ -45,8 +45,9 @@ gdcm::DataSet begin_file(const Source& source, const FileKind& kind,
 // (src/app/dicom_results.cpp), `model` too; `number` counts files of a series.
 std::string report_file(const Source& source, const Json& image,
                         const Json& model, const Uids& uids, int number);
+// `note`: what says that the picture is no chest X-ray; may be empty.
 std::string capture_file(const Source& source, const Json& capture,
-                         const std::string& version, const Uids& uids,
-                         int number);
+                         const std::string& note, const std::string& version,
+                         const Uids& uids, int number);
 
 }  // namespace chexnet

@@ -54,8 +54,8 @@ ChildMessage results_of(const Json& asked, const Json& image, const Uids& uids,
             report_file(source, image, model, uids, written.reports + 1));
       int number = written.captures;
       for (const auto& capture : image.at("captures"))
-        put(answer,
-            capture_file(source, capture, model.at("version"), uids, ++number));
+        put(answer, capture_file(source, capture, image.value("note", ""),
+                                 model.at("version"), uids, ++number));
     } catch (const DataError& e) {
       return kOfThisFile + std::string(e.what());
     } catch (const Error& e) {

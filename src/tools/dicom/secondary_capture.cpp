@@ -52,8 +52,8 @@ Picture read_picture(const std::string& path) {
 }  // namespace
 
 std::string capture_file(const Source& source, const Json& capture,
-                         const std::string& version, const Uids& uids,
-                         int number) {
+                         const std::string& note, const std::string& version,
+                         const Uids& uids, int number) {
   const Picture picture = read_picture(path_of(capture.at("picture")));
   const std::string path = path_of(capture.at("sc"));
   DataSet set = begin_file(
@@ -70,7 +70,8 @@ std::string capture_file(const Source& source, const Json& capture,
   put_text(set, 0x0020, 0x0060, VR::CS, "");  // nor laterality
   put_text(set, 0x0020, 0x4000, VR::LT,
            finding + " " + fixed(capture.at("probability").get<double>(), 3) +
-               ". " + kResearchNotice);
+               ". " + (note.empty() ? "" : "Note: " + note + ". ") +
+               kResearchNotice);
   put_short(set, 0x0028, 0x0002, 3);
   put_text(set, 0x0028, 0x0004, VR::CS, "RGB");
   put_short(set, 0x0028, 0x0006, 0);

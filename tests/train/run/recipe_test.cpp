@@ -41,7 +41,7 @@ TEST_CASE("a frozen backbone's BatchNorms see nothing of a batch") {
   config.model.freeze_until = FrozenPart::kBackbone;
   config.model.sync_batchnorm = true;
   CHECK(batchnorm_text(config, 64, 4) ==
-        "running statistics (frozen backbone)");
+        "running statistics, which stay (frozen backbone)");
 }
 
 TEST_CASE("a weighted loss says that scores are then no probabilities") {

@@ -54,6 +54,7 @@ RateCurve measure_rates(const RunContext& run, int64_t batch,
                         const std::function<void(int64_t step)>& show) {
   begin_weights(run);
   TrainStep step(run.network, run.comm, step_options(run.config, run.weights));
+  if (run.config.model.freeze_epochs > 0) step.freeze();
   const auto rows = training_rows(run.config, run.dataset);
   const TrainingStream stream(run, rows, batch, 0);
   Loader loader(run.dataset.manifest, stream.reader, *stream.sampler,

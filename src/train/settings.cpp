@@ -75,6 +75,14 @@ std::string weights_text(const TrainState& state, const RunFolder& folder) {
          folder.checkpoint()->filename().string();
 }
 
+std::string frozen_text(const ModelConfig& model) {
+  if (model.freeze_until == FrozenPart::kNone) return "";
+  return std::string("; frozen until ") + choice_name(model.freeze_until) +
+         (model.freeze_epochs > 0
+              ? " for " + counted(model.freeze_epochs, "epoch")
+              : "");
+}
+
 std::string communication_text(const RunContext& run) {
   const std::string transports = transports_text(run.device.transports);
   return run.comm.description() +
@@ -112,7 +120,8 @@ Rows settings_table(const TrainingContext& run, const TrainState& state,
                     std::to_string(data.resize) + " px, resize " +
                     choice_name(data.resize_kind)},
       {"network", std::string(choice_name(config.model.arch)) + ", weights " +
-                      weights_text(state, run.folder)},
+                      weights_text(state, run.folder) +
+                      frozen_text(config.model)},
       {"precision", std::string(choice_name(run.network.options().precision)) +
                         (config.train.precision ? "" : " (auto)")},
       {"global batch", counted(run.decisions.batch, "image") + " on " +

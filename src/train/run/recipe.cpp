@@ -91,16 +91,11 @@ int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks) {
 std::string batchnorm_text(const Config& config, int64_t batch, int ranks) {
   if (trains_no_batchnorm(config))
     return "running statistics, which stay (frozen backbone)";
-  const ModelConfig& model = config.model;
-  std::string frozen;
-  if (model.freeze_until != FrozenPart::kNone)
-    frozen = "; running statistics, which stay, up to " +
-             std::string(choice_name(model.freeze_until)) +
-             (model.freeze_epochs > 0
-                  ? " (first " + counted(model.freeze_epochs, "epoch") + ")"
-                  : " (frozen)");
   return counted(images_per_batchnorm(config, batch, ranks), "image") +
-         (model.sync_batchnorm ? " (synchronized)" : " of its rank") + frozen;
+         (config.model.sync_batchnorm ? " (synchronized)" : " of its rank") +
+         (config.model.freeze_until == FrozenPart::kNone
+              ? ""
+              : "; running statistics, which stay, where it is frozen");
 }
 
 bool moves_scores(const TrainConfig& config) {

@@ -80,6 +80,11 @@ void check_for_training(const Config& config) {
       config.model.freeze_until == FrozenPart::kNone)
     config_error("model.freeze_epochs", "nothing is frozen",
                  "name up to where with model.freeze_until, or leave it out");
+  if (config.train.epochs > 0 &&
+      static_cast<double>(config.model.freeze_epochs) >= config.train.epochs)
+    config_error("model.freeze_epochs",
+                 "not less than train.epochs: nothing would thaw",
+                 "fewer, or 0 to keep it frozen");
   if (config.model.memory == ActivationMemory::kRecompute &&
       (config.train.engine == EngineKind::kAten ||
        config.train.precision == Precision::kFp64))

@@ -111,14 +111,14 @@ std::vector<ConfigOption> optimizer_options() {
       {
           MEMBER(train.head_lr_factor),
           .help = "the classifier's rate is the others' x this",
-          .limits = {{0, 1e6}},
+          .limits = {{1e-9, 1e6}},
       },
       {
           MEMBER(train.layer_decay),
           .help = "the rate of a part is x this for each part between it and "
                   "the classifier: of block4 once, block3 twice, the stem "
                   "five times",
-          .limits = {{0, 1}},
+          .limits = {{1e-9, 1}},
       },
       {
           MEMBER(train.warmup_epochs),

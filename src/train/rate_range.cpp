@@ -9,6 +9,7 @@
 #include "batch_tensors.hpp"
 #include "batch_upload.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/train/run/schedule.hpp"
 #include "chexnet/train/step.hpp"
 #include "set_up.hpp"
@@ -33,6 +34,9 @@ double agree_on(Communicator& comm, const Config& config, const Batch& batch) {
   std::array<double, 2> sums = {static_cast<double>(labeled),
                                 error.empty() ? 0.0 : 1.0};
   comm.all_reduce(sums, ReduceOp::kSum);
+  if (config.data.corrupt.skip)
+    for (const auto& damaged : batch.errors)
+      if (!damaged.empty()) log_warning(damaged + " (skipped)");
   if (sums[1] > 0 && !config.data.corrupt.skip)
     for (const auto& text : gather_text(comm, error))
       if (!text.empty())
@@ -65,7 +69,9 @@ RateCurve measure_rates(const RunContext& run, int64_t batch,
   RateCurve curve;
   int64_t known = 0;  // the others are launched
   const auto take = [&](const StepResult& result) {
-    return curve.add(range.rate(known++), mean_loss(run.comm, result));
+    const double rate = range.rate(known++);
+    const double loss = mean_loss(run.comm, result);
+    return result.labeled == 0 || curve.add(rate, loss);
   };
   for (int64_t i = 0; i < range.steps; ++i) {
     show(i);
@@ -80,6 +86,11 @@ RateCurve measure_rates(const RunContext& run, int64_t batch,
   }
   while (const auto result = step.finish())
     if (!take(*result)) break;
+  if (curve.points().empty() && !curve.diverged())
+    throw DataError(
+        "[find-lr] none of the images of {} steps has a label, so there is no "
+        "loss. Hint: `inspect` counts the labels of the table",
+        range.steps);
   return curve;
 }
 

@@ -5,6 +5,8 @@
 
 #include <torch/headeronly/version.h>
 
+#include <cmath>
+
 #include "chexnet/comm/transports.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
@@ -40,9 +42,10 @@ std::string regularization_text(const TrainConfig& train) {
 std::string rate_factors_text(const TrainConfig& train) {
   std::string text;
   if (train.head_lr_factor != 1)
-    text += ", of the head x " + number_text(train.head_lr_factor);
+    text += ", head x " + number_text(train.head_lr_factor);
   if (train.layer_decay != 1)
-    text += ", each part below it x " + number_text(train.layer_decay);
+    text += ", block4 x " + number_text(train.layer_decay) +
+            " down to the stem x " + fixed(std::pow(train.layer_decay, 5), 4);
   return text;
 }
 

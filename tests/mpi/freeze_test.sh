@@ -9,7 +9,8 @@ thaws() { grep -q "epoch 2: all is trained from here on (model.freeze_epochs=1)"
 
 check "a run that thaws" trains whole
 check "says so" thaws
-check "and what is frozen, and each rate" bash -c 'grep -q "; frozen until block2 for 1 epoch" "$1" && grep -q "of the head x 4, each part below it x 0.5" "$1"' - "$log"
+check "warns that random numbers are frozen" grep -q "model.freeze_until=block2 with model.weights=none: what is frozen are random numbers" "$log"
+check "and what is frozen, and each rate" bash -c 'grep -q "; frozen until block2 for 1 epoch" "$1" && grep -q "head x 4, block4 x 0.5 down to the stem x 0.0312" "$1"' - "$log"
 steps=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["step"])' "$scratch/whole/checkpoints/last/state.json")
 check "stopped while frozen" trains stopped --set train.max_steps=2
 check "nothing has thawed" eval '! thaws'
@@ -20,6 +21,7 @@ check "which was thawed before" eval '! thaws'
 ends_alike "stops before and after the thaw" "$scratch/whole" "$scratch/stopped"
 
 refused 2 "nothing is frozen. Hint: name up to where with model.freeze_until" train "$small" --out "$scratch/none" --set model.freeze_epochs=1
+refused 2 "not less than train.epochs: nothing would thaw" train "$small" --out "$scratch/none" --set model.freeze_until=stem --set model.freeze_epochs=2 --set train.epochs=2
 refused 2 "'model.freeze_backbone' is no key any more. Hint: write model.freeze_until: backbone" \
   train "$small" --out "$scratch/none" --set model.freeze_backbone=true
 finish

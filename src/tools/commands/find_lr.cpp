@@ -45,12 +45,13 @@ std::string rate_text(double rate) {
 Rows curve_rows(const RateCurve& curve) {
   constexpr size_t kRows = 15;
   const auto& points = curve.points();
+  const auto smoothed = curve.smoothed();
   const size_t every = points.size() / kRows + 1;
   Rows rows;
   for (size_t i = 0; i < points.size(); i += every)
     rows.push_back({"train.lr " + rate_text(points[i].rate),
                     "loss " + fixed(points[i].loss, 4) + ", smoothed " +
-                        fixed(points[i].smoothed, 4)});
+                        fixed(smoothed[i], 4)});
   return rows;
 }
 
@@ -58,13 +59,12 @@ std::string sentence(const RateCurve& curve) {
   const auto suggested = curve.suggested();
   std::string text =
       suggested
-          ? "the loss falls fastest at train.lr = " + rate_text(*suggested) +
-                ", which is a rate to begin with"
-          : "the loss falls nowhere: no rate is suggested. Hint: more "
-            "--steps, another range by --from and --to, or look at the "
-            "data (inspect)";
-  if (const auto* lowest = curve.lowest(); suggested && lowest != nullptr)
-    text += "; it is lowest at " + rate_text(lowest->rate);
+          ? "a rate to begin with: train.lr = " + rate_text(suggested->rate) +
+                ", half-way down; the loss is lowest at " +
+                rate_text(suggested->lowest)
+          : "the loss falls by no more than its noise: no rate is "
+            "suggested. Hint: more --steps, another range by --from and "
+            "--to, a larger train.batch, or look at the data (inspect)";
   if (curve.diverged() && !curve.points().empty())
     text +=
         "; it diverges from " + rate_text(curve.points().back().rate) + " on";
@@ -72,31 +72,34 @@ std::string sentence(const RateCurve& curve) {
 }
 
 Json curve_json(const RateCurve& curve, int64_t batch) {
-  const auto or_null = [](bool known, double value) {
-    return known ? Json(value) : Json(nullptr);
-  };
-  const auto* lowest = curve.lowest();
   const auto suggested = curve.suggested();
-  Json json = {
-      {"suggested", or_null(suggested.has_value(), suggested.value_or(0))},
-      {"lowest", or_null(lowest != nullptr, lowest ? lowest->rate : 0)},
-      {"diverges", curve.diverged()},
-      {"batch", batch},
-      {"curve", Json::array()}};
-  for (const auto& point : curve.points())
-    json["curve"].push_back({{"lr", point.rate},
-                             {"loss", point.loss},
-                             {"smoothed", point.smoothed}});
+  const auto or_null = [&](double value) {
+    return suggested ? Json(value) : Json(nullptr);
+  };
+  const auto found = suggested.value_or(RateCurve::Suggestion{});
+  Json json = {{"suggested", or_null(found.rate)},
+               {"lowest", or_null(found.lowest)},
+               {"diverges", curve.diverged()},
+               {"batch", batch},
+               {"curve", Json::array()}};
+  const auto smoothed = curve.smoothed();
+  for (size_t i = 0; i < smoothed.size(); ++i) {
+    const auto& point = curve.points()[i];
+    json["curve"].push_back(
+        {{"lr", point.rate}, {"loss", point.loss}, {"smoothed", smoothed[i]}});
+  }
   return json;
 }
 
 std::string picture_of(const RateCurve& curve) {
   Curve loss{"loss", {}, {}}, smoothed{"smoothed", {}, {}};
-  for (const auto& point : curve.points()) {
+  const auto means = curve.smoothed();
+  const auto suggested = curve.suggested();
+  for (size_t i = 0; i < means.size(); ++i) {
+    const auto& point = curve.points()[i];
     loss.points.emplace_back(std::log10(point.rate), point.loss);
-    smoothed.points.emplace_back(std::log10(point.rate), point.smoothed);
-    if (point.rate == curve.suggested())
-      smoothed.marked.push_back(smoothed.points.size() - 1);
+    smoothed.points.emplace_back(std::log10(point.rate), means[i]);
+    if (suggested && point.rate == suggested->rate) smoothed.marked = {i};
   }
   return svg_plot({.title = "Loss at rising learning rates",
                    .x_label = "log10 of train.lr",

@@ -63,6 +63,14 @@ void warn_of_small_batchnorm(const Config& config, int64_t batch, int ranks) {
               "smaller train.accumulate");
 }
 
+void warn_of_frozen_noise(const ModelConfig& model) {
+  if (model.freeze_until == FrozenPart::kNone || !model.starts_random()) return;
+  log_warning(formatted(
+      "[train] model.freeze_until={} with model.weights=none: what is frozen "
+      "are random numbers. Hint: name a model file with model.weights",
+      choice_name(model.freeze_until)));
+}
+
 void warn_of_large_batch(int64_t batch, int64_t images) {
   if (batch > images)
     log_warning(formatted(
@@ -127,6 +135,7 @@ void warn_of_recipe(const Config& config, const RunDecisions& decisions,
   if (decisions.chose_batch)
     warn_of_chosen_batch(std::to_string(decisions.batch));
   warn_of_small_batchnorm(config, decisions.batch, ranks);
+  warn_of_frozen_noise(config.model);
 }
 
 std::string recipe_text(Config config) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "chexnet/core/philox.hpp"
 #include "chexnet/model/loss.hpp"
 #include "chexnet/model/network.hpp"
 #include "support/catch.hpp"
@@ -119,9 +120,13 @@ TEST_CASE("gradients after a frozen part are those of differences",
           });
       REQUIRE(first != p.list().end());
       at::Tensor direction = at::zeros_like(values);
-      direction.slice(0, first->begin, first->end).normal_();
+      Random random(13, Purpose::kTest, 0);
+      for (int64_t i = first->begin; i < first->end; ++i)
+        direction.data_ptr<double>()[i] = random.normal();
       direction /= direction.norm();
-      constexpr double kStep = 1e-7;
+      // So short that no ReLU opens or closes on the way; the loss, some 40,
+      // is known to 1e-14.
+      constexpr double kStep = 1e-9;
       const double difference = (loss_at(values + direction * kStep) -
                                  loss_at(values - direction * kStep)) /
                                 (2 * kStep),
@@ -132,8 +137,8 @@ TEST_CASE("gradients after a frozen part are those of differences",
                        56;
       INFO(arch << " frozen until " << choice_name(until) << ", "
                 << first->name);
-      CHECK(gradient != 0);
-      CHECK(std::abs(difference - gradient) < 1e-4 * std::abs(gradient));
+      CHECK(std::abs(gradient) > 1e-3);
+      CHECK(std::abs(difference - gradient) < 1e-3 * std::abs(gradient) + 3e-5);
     }
 }
 

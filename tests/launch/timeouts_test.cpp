@@ -29,4 +29,6 @@ TEST_CASE(
   CHECK(suspended.waited_s(3605) == Approx(5));
   CHECK(suspended.waited_s(3606) == Approx(6));
   CHECK(kWatchdogAfter_s + kSecondObserverAfter_s < kCommunicatorAfter_s);
+  CHECK(kWatchdogAfter_s < kBlockedCallAfter_s);
+  CHECK(kBlockedCallAfter_s < kCommunicatorAfter_s);
 }

@@ -9,6 +9,8 @@
 //              exactly is to be said first
 //   + 0.6 s    its second observer, if the first one has not spoken; a rank
 //              that waits for images to score, which may have no watchdog
+//   + 0.8 s    a rank of which a call of MPI does not return, where there is
+//              no watchdog
 //   T + 1 s    the communicator of every rank ends its own wait
 //              (CollectiveDeadline), for worlds whose watchdog cannot speak any
 //              more. It can tell what it waited for, not for whom
@@ -21,6 +23,7 @@ namespace chexnet {
 inline constexpr double kWatchdogAfter_s = 0.3;
 inline constexpr double kSecondObserverAfter_s = 0.6;
 inline constexpr double kImagesAfter_s = 0.6;
+inline constexpr double kBlockedCallAfter_s = 0.8;
 inline constexpr double kCommunicatorAfter_s = 1;
 // Of any start of MPI: ranks of a busy machine come to it seconds apart.
 inline constexpr double kLeastStart_s = 30;

@@ -1,7 +1,8 @@
 // The communicator over MPI on host memory. It is compiled once for each ABI,
 // Open MPI's and MPICH's. Both advance non-blocking collectives only inside MPI
 // calls, hence poll(); every wait is a test loop with a deadline, because a
-// lost link otherwise hangs in silence.
+// lost link otherwise hangs in silence. A call itself may not return, as where
+// a stranger's bytes hold up MPI's progress: call() has a deadline for that.
 #include <mpi.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,14 +12,18 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <thread>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/comm/half.hpp"
+#include "chexnet/comm/watch/hard_exit.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launcher_codes.hpp"
@@ -42,23 +47,30 @@ void check_mpi(int rc, const char* what) {
 
 // While it lives: MPI_Finalize or MPI_Abort, which in Open MPI wait for mpirun.
 // That may be stopped, or held up by a stranger's connection. After the limit
-// this process leaves with `exit_code`, for nothing is left to be done. Our
-// parent says what happened (launch/rank_processes.cpp): what a rank says goes
-// through mpirun.
+// this process says `error`, if there is one, and leaves with `exit_code`, for
+// nothing is left to be done. What a rank says goes through mpirun; where that
+// does not go on, our parent says what happened (launch/rank_processes.cpp).
 class LauncherDeadline {
  public:
-  LauncherDeadline(double timeout_s, ExitCode exit_code)
+  LauncherDeadline(double timeout_s, ExitCode exit_code,
+                   const std::string& error)
       : thread_([=](const std::stop_token& stop) {
           constexpr useconds_t kLook_us = 10'000;
           CollectiveDeadline deadline(timeout_s, now_s());
           while (!stop.stop_requested()) {
-            if (deadline.is_over(deadline.waited_s(now_s()))) leave(exit_code);
+            if (deadline.is_over(deadline.waited_s(now_s())))
+              leave(exit_code, error);
             ::usleep(kLook_us);
           }
         }) {}
 
  private:
-  [[noreturn]] static void leave(ExitCode exit_code) {
+  [[noreturn]] static void leave(ExitCode exit_code, const std::string& error) {
+    if (!error.empty()) {
+      constexpr int kLogTimeout_s = 5;  // the log may hang, too
+      exit_within(kLogTimeout_s, static_cast<int>(exit_code));
+      log_error(error);
+    }
     const pid_t launcher = getppid();
     if (!started_by_parent(process_environment()) && is_mpi_launcher(launcher))
       kill(launcher, SIGKILL);
@@ -70,7 +82,7 @@ class LauncherDeadline {
 
 void abort_all(ExitCode exit_code) {
   constexpr double kAbort_s = 5;  // it takes milliseconds
-  const LauncherDeadline deadline(kAbort_s, exit_code);
+  const LauncherDeadline deadline(kAbort_s, exit_code, "");
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit_code));
 }
 
@@ -153,6 +165,12 @@ class MpiCommunicator final : public Communicator {
     ring_.emplace();
     MPI_Op_create(sum_halves<to_bf16, from_bf16>, 1, &sum_bf16_);
     MPI_Op_create(sum_halves<to_fp16, from_fp16>, 1, &sum_fp16_);
+    blocked_ = hang_deadline(
+        timeout_s_ + kBlockedCallAfter_s,
+        formatted("[mpi] rank {} on {}: a call of MPI did not return in {} s. "
+                  "Hint: a stranger's connection to one of MPI's ports or a "
+                  "broken network may hold it up; else raise launch.timeout_s",
+                  world_.rank, host_name(), fixed(timeout_s_, 0)));
   }
 
   ~MpiCommunicator() override {
@@ -161,19 +179,24 @@ class MpiCommunicator final : public Communicator {
     if (aborted_ || std::uncaught_exceptions() > 0) return;
     // A rank that exits early makes mpirun kill the others within 2 s, so all
     // leave together.
-    MPI_Request request = MPI_REQUEST_NULL;
-    if (MPI_Ibarrier(comm_, &request) == MPI_SUCCESS) {
-      try {
-        wait(request, "barrier before MPI_Finalize");
-      } catch (const Error&) {
-        abort_all(ExitCode::kHang);
-      }
+    try {
+      MPI_Request request = MPI_REQUEST_NULL;
+      const char* what = "barrier before MPI_Finalize";
+      call(what, [&] { return MPI_Ibarrier(comm_, &request); });
+      wait(request, what);
+    } catch (const Error&) {
+      abort_all(ExitCode::kHang);
     }
+    const LauncherDeadline deadline(
+        timeout_s_, ExitCode::kHang,
+        formatted("[mpi] rank {} on {} did its work, and MPI did not let it "
+                  "end within {} s. Hint: mpirun was stopped, or a stranger "
+                  "kept a connection to one of its ports",
+                  world_.rank, host_name(), fixed(timeout_s_, 0)));
     ring_.reset();
     MPI_Op_free(&sum_bf16_);
     MPI_Op_free(&sum_fp16_);
     MPI_Comm_free(&comm_);
-    const LauncherDeadline deadline(timeout_s_, ExitCode::kHang);
     MPI_Finalize();
   }
 
@@ -189,7 +212,6 @@ class MpiCommunicator final : public Communicator {
     if (world_.size == 1) return;
     auto& pending = pending_.emplace_back(
         Pending{buffer, {}, MPI_REQUEST_NULL, sequence_, now_s()});
-    const auto count = static_cast<int>(buffer.count);
     // Divided before the sum: while backward's gradients are in the caches and
     // not while all wait, and no sum overflows where the mean does not.
     if (compression_ != GradientCompression::kNone && !buffer.exact &&
@@ -203,22 +225,17 @@ class MpiCommunicator final : public Communicator {
       else
         std::transform(values, values + buffer.count, pending.halves.begin(),
                        [scale](float v) { return to_fp16(v * scale); });
-      check_mpi(ring_->iallreduce(pending.halves.data(), count, MPI_UINT16_T,
-                                  compression_ == GradientCompression::kBf16
-                                      ? sum_bf16_
-                                      : sum_fp16_,
-                                  comm_, &pending.request),
-                "all-reduce");
+      all_reduce(
+          pending, pending.halves.data(), MPI_UINT16_T,
+          compression_ == GradientCompression::kBf16 ? sum_bf16_ : sum_fp16_);
     } else {
       const bool is_double = buffer.type == ElementType::kF64;
       if (is_double)
         divide(static_cast<double*>(buffer.data), buffer.count);
       else
         divide(static_cast<float*>(buffer.data), buffer.count);
-      check_mpi(ring_->iallreduce(buffer.data, count,
-                                  is_double ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM,
-                                  comm_, &pending.request),
-                "all-reduce");
+      all_reduce(pending, buffer.data, is_double ? MPI_DOUBLE : MPI_FLOAT,
+                 MPI_SUM);
     }
   }
 
@@ -226,8 +243,9 @@ class MpiCommunicator final : public Communicator {
     for (auto& pending : pending_) {
       int done = 0;
       if (pending.request == MPI_REQUEST_NULL) continue;
-      check_mpi(MPI_Test(&pending.request, &done, MPI_STATUS_IGNORE),
-                "all-reduce");
+      call("all-reduce", [&] {
+        return MPI_Test(&pending.request, &done, MPI_STATUS_IGNORE);
+      });
       if (done) record(pending);
     }
   }
@@ -251,11 +269,12 @@ class MpiCommunicator final : public Communicator {
 
   void all_reduce(std::span<double> values, ReduceOp op) override {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values.data(),
-                             static_cast<int>(values.size()), MPI_DOUBLE,
-                             op == ReduceOp::kSum ? MPI_SUM : MPI_MAX, comm_,
-                             &request),
-              "all-reduce");
+    call("all-reduce", [&] {
+      return MPI_Iallreduce(MPI_IN_PLACE, values.data(),
+                            static_cast<int>(values.size()), MPI_DOUBLE,
+                            op == ReduceOp::kSum ? MPI_SUM : MPI_MAX, comm_,
+                            &request);
+    });
     wait_recorded(request, "all-reduce of control values");
   }
 
@@ -264,9 +283,10 @@ class MpiCommunicator final : public Communicator {
     for (size_t at = 0; at < bytes.size(); at += kPiece) {
       MPI_Request request = MPI_REQUEST_NULL;
       const auto piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
-      check_mpi(MPI_Ibcast(piece.data(), static_cast<int>(piece.size()),
-                           MPI_BYTE, root, comm_, &request),
-                "broadcast");
+      call("broadcast", [&] {
+        return MPI_Ibcast(piece.data(), static_cast<int>(piece.size()),
+                          MPI_BYTE, root, comm_, &request);
+      });
       wait_recorded(request, "broadcast");
     }
   }
@@ -277,9 +297,10 @@ class MpiCommunicator final : public Communicator {
     const int mine = static_cast<int>(bytes.size());
     std::vector<int> counts(ranks), offsets(ranks);
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallgather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT,
-                             comm_, &request),
-              "gather");
+    call("gather", [&] {
+      return MPI_Iallgather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT, comm_,
+                            &request);
+    });
     wait_recorded(request, "gather of sizes");
     int64_t total = 0;
     for (size_t r = 0; r < ranks; ++r) {
@@ -291,10 +312,11 @@ class MpiCommunicator final : public Communicator {
           "[mpi] a gather of more than 2 GiB. Hint: use fewer images per "
           "evaluation");
     std::vector<std::byte> all(static_cast<size_t>(total));
-    check_mpi(
-        MPI_Iallgatherv(bytes.data(), mine, MPI_BYTE, all.data(), counts.data(),
-                        offsets.data(), MPI_BYTE, comm_, &request),
-        "gather");
+    call("gather", [&] {
+      return MPI_Iallgatherv(bytes.data(), mine, MPI_BYTE, all.data(),
+                             counts.data(), offsets.data(), MPI_BYTE, comm_,
+                             &request);
+    });
     wait_recorded(request, "gather");
     std::vector<std::vector<std::byte>> out(ranks);
     for (size_t r = 0; r < ranks; ++r)
@@ -305,7 +327,7 @@ class MpiCommunicator final : public Communicator {
 
   void barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Ibarrier(comm_, &request), "barrier");
+    call("barrier", [&] { return MPI_Ibarrier(comm_, &request); });
     wait_recorded(request, "barrier");
   }
 
@@ -324,6 +346,21 @@ class MpiCommunicator final : public Communicator {
     uint64_t sequence;
     double start_s;
   };
+
+  // A call of MPI, for `what`.
+  template <class Call>
+  void call(const char* what, Call mpi) {
+    const auto wait = blocked_->wait();
+    check_mpi(mpi(), what);
+  }
+
+  // In place, of as many elements as `pending`'s buffer has.
+  void all_reduce(Pending& pending, void* data, MPI_Datatype type, MPI_Op op) {
+    call("all-reduce", [&] {
+      return ring_->iallreduce(data, static_cast<int>(pending.buffer.count),
+                               type, op, comm_, &pending.request);
+    });
+  }
 
   // Seen by this rank at its next look, so an upper bound of the travel.
   void record(const Pending& pending) {
@@ -350,7 +387,7 @@ class MpiCommunicator final : public Communicator {
     CollectiveDeadline deadline(timeout_s_, now_s());
     for (;;) {
       int done = 0;
-      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+      call(what, [&] { return MPI_Test(&request, &done, MPI_STATUS_IGNORE); });
       if (done) return;
 
       const double waited = deadline.waited_s(now_s());
@@ -380,6 +417,7 @@ class MpiCommunicator final : public Communicator {
   uint64_t sequence_ = 0;
   bool aborted_ = false;
   std::vector<Pending> pending_;
+  std::unique_ptr<WaitDeadline> blocked_;  // of each call of MPI
 };
 
 }  // namespace

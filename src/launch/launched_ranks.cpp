@@ -29,11 +29,14 @@ std::string text_of(const fs::path& path) {
 }
 
 // "S 4700 …" of "4711 (any name) S 4700 …"; empty where it has ended.
-std::string state_and_parent_of(pid_t process) {
-  const std::string stat =
-      text_of("/proc/" + std::to_string(process) + "/stat");
+std::string state_and_parent_in(const std::string& stat) {
   const auto name_end = stat.rfind(") ");
   return name_end == std::string::npos ? "" : stat.substr(name_end + 2);
+}
+
+std::string state_and_parent_of(pid_t process) {
+  return state_and_parent_in(
+      text_of("/proc/" + std::to_string(process) + "/stat"));
 }
 
 bool says_zombie(const std::string& stat) {
@@ -116,6 +119,16 @@ std::string rank_number_of(pid_t rank) {
 bool is_running(pid_t process) {
   const std::string stat = state_and_parent_of(process);
   return !stat.empty() && !says_zombie(stat);
+}
+
+bool waits_in_kernel(pid_t process) {
+  std::error_code error;
+  fs::directory_iterator it("/proc/" + std::to_string(process) + "/task",
+                            error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error))
+    if (state_and_parent_in(text_of(it->path() / "stat")).starts_with('D'))
+      return true;
+  return false;
 }
 
 bool has_all_ranks_below(pid_t ancestor) {

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "chexnet/core/clock.hpp"
@@ -151,6 +153,19 @@ class RanksHere {
         launcher_stop_.to_tell_s(launcher_is_stopped_, now, timeout_s_);
     if (launcher_s > 0) tell_stopped_launcher(launcher, launcher_s);
   }
+  // A rank that cannot end, as the kernel makes it wait; after their end.
+  std::optional<std::string> stuck_rank() const {
+    constexpr int kLooks = 10;  // an end may wait for a moment
+    constexpr auto kLookEvery = std::chrono::milliseconds(100);
+    auto left = ranks_;
+    for (int look = 0; look < kLooks && !left.empty(); ++look) {
+      if (look > 0) std::this_thread::sleep_for(kLookEvery);
+      std::erase_if(left, [](pid_t rank) { return !waits_in_kernel(rank); });
+    }
+    if (left.empty()) return std::nullopt;
+    return formatted("rank {} (process {})", numbers_.at(left.front()),
+                     left.front());
+  }
   // When it was looked at last.
   bool launcher_is_stopped() const { return launcher_is_stopped_; }
   // Of the ranks that ended while it was stopped, one that a signal ended, or
@@ -285,12 +300,20 @@ RankEnd RankProcesses::run() {
                                  {.ends_it = overdue,
                                   .gives_stdin = options_.reads_stdin,
                                   .is_filter = !records_.exist()});
-  // A rank that fails ends it by KILL (comm/watch/hard_exit.hpp).
-  const bool killed_by_rank = signal_of(code) == SIGKILL &&
-                              ranks.launcher_is_stopped() &&
-                              !signals_.asked_to_stop() && !launcher_hangs;
+  // A rank that fails ends it by KILL (comm/watch/hard_exit.hpp): where it is
+  // stopped, or the rank cannot end.
+  const bool was_killed = signal_of(code) == SIGKILL &&
+                          !signals_.asked_to_stop() && !launcher_hangs;
   const MpiFamily family = now_.mpirun.family;
-  if (!killed_by_rank)
+  if (const auto stuck = was_killed ? ranks.stuck_rank() : std::nullopt) {
+    log_error(formatted(
+        "[launch] {} failed and cannot end: the kernel makes it wait, for "
+        "storage or a driver that does not answer. Hint: the lines above say "
+        "what it did last, `dmesg` may say what does not answer",
+        *stuck));
+    return {static_cast<int>(ExitCode::kHang), in_time};
+  }
+  if (!was_killed || !ranks.launcher_is_stopped())
     return {code_from_launcher(code, family), in_time, launcher_hangs};
 
   const auto& ended = ranks.ended_rank();

@@ -66,8 +66,10 @@ std::optional<int> RestartLoop::after(const RankEnd& end) {
     return kStopped;
   }
   // What mpirun says of a run whose end it did not live to see is not what the
-  // ranks wrote down.
-  if (find_exit_meaning(code) == nullptr)
+  // ranks wrote down. Nor is it a hang where they did their work and mpirun
+  // alone was held up.
+  const bool hung = code == static_cast<int>(ExitCode::kHang);
+  if (find_exit_meaning(code) == nullptr || (hung && !note))
     code = records_.end_code().value_or(code);
   if (!records_.exist() || !is_worth_a_start(code)) return code;
 

@@ -1,6 +1,7 @@
 #include "chexnet/launch/launched_ranks.hpp"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,28 @@ TEST_CASE("a rank that has ended runs no more, waited for or not") {
   waitpid(child, nullptr, 0);
   CHECK_FALSE(is_running(child));
   CHECK(is_running(getpid()));
+}
+
+TEST_CASE("a process that the kernel makes wait is told from one that sleeps") {
+  const auto ready = [](pid_t child, bool wanted) {
+    for (int i = 0; i < 500 && waits_in_kernel(child) != wanted; ++i)
+      usleep(20'000);
+    return waits_in_kernel(child) == wanted;
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    // Waits for a child of vfork() without a signal's leave.
+    if (vfork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      pause();
+    }
+    _exit(0);
+  }
+  CHECK(ready(child, true));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  CHECK_FALSE(waits_in_kernel(child));
+  CHECK_FALSE(waits_in_kernel(getpid()));
 }
 
 TEST_CASE("launchers say how many processes they started") {

@@ -215,6 +215,18 @@ TEST_CASE("where the launcher hung, the run's records have the code") {
     check(c, TableOfEnds(c.ends));
 }
 
+TEST_CASE("a hang after the run's end is none") {
+  for (const Case& c : std::vector<Case>{
+           {"finished", 3, {{.code = 7, .recorded = 0}}, 0, "start"},
+           {"stopped", 3, {{.code = 7, .recorded = 75}}, 75, "start"},
+           {"a rank said why",
+            0,
+            {{.code = 7, .note = 7, .recorded = 0}},
+            7,
+            "start"}})
+    check(c, TableOfEnds(c.ends));
+}
+
 TEST_CASE("where mpirun was killed, the run's records have the code") {
   for (const Case& c : std::vector<Case>{
            {"failed by its data",

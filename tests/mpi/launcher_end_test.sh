@@ -20,7 +20,7 @@ ends() {  # ends NAME CODE WHY: although mpirun hung for the reason WHY
 }
 
 declare -A launcher
-runs=(stopped canceled asked failed)
+runs=(stopped released canceled asked failed)
 ! command -v ss >/dev/null || runs+=(held)
 for name in "${runs[@]}"; do
   steps=14 more=()
@@ -36,7 +36,7 @@ for name in "${runs[@]}"; do
   await_step "$scratch/$name" 1 "$scratch/$name.log"
   launcher[$name]=$(launcher_of "$name")
 done
-kill -STOP "${launcher[stopped]}" "${launcher[canceled]}" "${launcher[asked]}" "${launcher[failed]}"
+kill -STOP "${launcher[stopped]}" "${launcher[released]}" "${launcher[canceled]}" "${launcher[asked]}" "${launcher[failed]}"
 await_step "$scratch/deaf" 1 "$scratch/deaf.log"
 echo '{}' >"$scratch/deaf/postmortem.json"
 kill -TERM "${job[asked]}"
@@ -54,6 +54,12 @@ wait "${job[canceled]}"; rc=$?
 check "canceled: TERM twice ends a run whose mpirun is stopped (exit $rc)" [ $rc = 75 ]
 check "canceled: no process is left" no_process "$scratch/canceled"
 
+released_left() { [ -z "$(rank_processes "$scratch/released")" ]; }
+await "the ranks of released have left" released_left
+kill -CONT "${launcher[released]}"
+wait "${job[released]}"; rc=$?
+check "released: mpirun that goes on after they left ends the run with 0 (exit $rc)" [ $rc = 0 ]
+check "released: and a rank says what it waited for" grep -q "did its work, and MPI did not let it end within 20 s" "$scratch/released.log"
 ends stopped 0 "is stopped"
 check "stopped: mpirun is named before the ranks have ended, too" \
   grep -qE "mpirun has been stopped for [0-9]+ s .*kill -CONT ${launcher[stopped]}" "$scratch/stopped.log"

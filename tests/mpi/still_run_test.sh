@@ -34,6 +34,10 @@ hangs() {  # hangs NAME FILES SAID COMMAND...: no read of FILES, nor a folder of
   said[$1]=$3
   SLOW_NAME=$2 SLOW_MS=1000000 LD_PRELOAD="$scratch/slow.so" timeout -k 5 120 "$program" "${@:4}" --set launch.timeout_s=4 >"$scratch/$1.log" 2>&1 & job[$1]=$!
 }
+hangs_in_mpi() {  # hangs_in_mpi NAME CALL FROM COMMAND...: that call of MPI does not return from then on
+  said[$1]=$'error: .mpi. rank [01] on .* a call of MPI did not return in 4 s'
+  HANG_CALL=$2 HANG_FROM=$3 LD_PRELOAD=$scratch/hang.so timeout -k 5 120 "$program" "${@:4}" --ranks 2 --set launch.timeout_s=4 >"$scratch/$1.log" 2>&1 & job[$1]=$!
+}
 hangs_by_default() {  # the same of a command that has no --set: after ten minutes of a clock that hurries
   said[$1]=$3
   CLOCK_FACTOR=10 SLOW_NAME=$2 SLOW_MS=1000000 LD_PRELOAD="$scratch/slow.so:$scratch/clock.so" timeout -k 5 300 "$program" "${@:4}" >"$scratch/$1.log" 2>&1 & job[$1]=$!
@@ -44,6 +48,9 @@ hangs evaluate .png "$scoring" evaluate "$scratch/model" --split test
 hangs ranks .png "$scoring" evaluate "$scratch/model" --split test --ranks 2
 hangs predict .png "$scoring" predict "$scratch/model" "$picture"
 hangs pack .png 'error: .*packing made no progress for 4 s' pack "$small" --out "$scratch/x.pack"
+hangs_in_mpi started MPI_Test 6 train "$small" --out "$scratch/started"  # before there is a run folder
+hangs_in_mpi scores MPI_Test 40 evaluate "$scratch/model" --split test
+hangs_in_mpi barrier MPI_Ibarrier 1 pack "$small" --out "$scratch/y.pack"
 late='took more than 4 s on .* does the storage answer'
 model=".storage. reading the model.* $late"
 hangs config small.yaml ".storage. reading the config $late" train "$small" --out "$scratch/config"
@@ -60,7 +67,27 @@ hangs_by_default report results.json ".storage. making the page of $scratch/mode
 hangs_by_default patients split.csv ".storage. reading $scratch/model $late" inspect "$scratch/model" --patient 1
 for name in "${!job[@]}"; do
   wait "${job[$name]}"; rc=$?
-  check "$name: storage that does not answer ends it (exit $rc)" eval '[ $rc = 7 ] && grep -qE "${said[$name]}" "$scratch/$name.log"'
+  check "$name: what does not answer ends it (exit $rc)" eval '[ $rc = 7 ] && grep -qE "${said[$name]}" "$scratch/$name.log"'
   [ $rc = 7 ] && grep -qE "${said[$name]}" "$scratch/$name.log" || tail -n 5 "$scratch/$name.log"
 done
+check "nothing half-written is left" [ ! -e "$scratch/started" ]
+
+# A file system that is frozen: its rank cannot even be killed.
+disk=$scratch/disk
+mkdir "$disk"
+truncate -s 100M "$scratch/image"
+if mkfs.ext4 -q "$scratch/image" && mount -o loop "$scratch/image" "$disk" && fsfreeze --freeze "$disk" && fsfreeze --unfreeze "$disk"; then
+  at_end() { fsfreeze --unfreeze "$disk"; umount -l "$disk"; } 2>/dev/null
+  "$program" train "$small" "${quick[@]}" --set train.max_steps=1000000 --ranks 2 --out "$disk/run" >"$scratch/log" 2>&1 & job[frozen]=$!
+  await_step "$disk/run" 3 "$scratch/log"
+  fsfreeze --freeze "$disk"
+  wait "${job[frozen]}"; rc=$?
+  fsfreeze --unfreeze "$disk"
+  check "a file system that is frozen ends the run (exit $rc)" [ $rc = 7 ]
+  check "a rank says which phase it is in" grep -qE "error: .watchdog. Rank.* 0.* on .* last good checkpoint: unknown, as the run folder does not answer" "$scratch/log"
+  check "and the end, that the kernel makes it wait" named "$scratch/log" "rank 0 \(process [0-9]+\) failed and cannot end: .* storage or a driver"
+  [ $rc = 7 ] || tail -n 5 "$scratch/log"
+else
+  echo "skipped: no file system can be frozen here"
+fi
 finish

@@ -26,6 +26,9 @@ std::optional<int> wait_status_of(pid_t zombie);
 std::string rank_number_of(pid_t rank);
 // Whether it is there, and no zombie.
 bool is_running(pid_t process);
+// Whether one of its threads is in a wait of the kernel that no signal ends, as
+// for storage or a driver that does not answer: such a process cannot end.
+bool waits_in_kernel(pid_t process);
 
 // The MPI launchers on this host that this process was started by, directly or
 // through others, the nearest first.

@@ -117,7 +117,7 @@ void Observer::announce(const Failure& failure,
   const int code = failure.exit_code();
   end_.limit_time(code);
   try {
-    if (!end_.explained()) end_.explain(failure, views);
+    end_.explain(failure, views);
   } catch (const std::exception& e) {
     end_.log_line(e.what());
   }

@@ -1,6 +1,8 @@
 #include "run_end.hpp"
 
 #include <chrono>
+#include <exception>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -16,6 +18,7 @@ namespace {
 
 // A file system or a log that hangs must not keep us.
 constexpr int kFileTimeout_s = 5;
+constexpr auto kPostMortem = std::chrono::milliseconds(500);
 // The observer of this host, if there is one, is still telling the others.
 constexpr auto kLastWords = std::chrono::milliseconds(100);
 
@@ -31,9 +34,6 @@ class ProcessEnd final : public RunEnd {
     return chexnet::launcher_ends_job();
   }
   void limit_time(int code) override { exit_within(kFileTimeout_s, code); }
-  bool explained() const override {
-    return read_postmortem(run_folder_).has_value();
-  }
 
   void explain(const Failure& failure,
                const std::vector<RankView>& views) override {
@@ -43,16 +43,33 @@ class ProcessEnd final : public RunEnd {
     report.ranks = failure.ranks;
     report.exit_code = failure.exit_code();
     report.what = failure_text(failure, views);
-    report.checkpoint = last_checkpoint(run_folder_);
+    report.checkpoint = "unknown, as the run folder does not answer";
     report.resume = resume_command_;
     report.views = views;
     // Our parent reads the file, and says the sentence last.
-    log_error("[watchdog] " +
-              (started_by_parent(process_environment())
-                   ? "the run ends; the last line and " +
-                         (run_folder_ / "postmortem.json").string() + " say why"
-                   : report.sentence()));
-    write_postmortem(run_folder_, report);
+    std::packaged_task<std::string()> write(
+        [folder = run_folder_, whole = report]() mutable -> std::string {
+          if (read_postmortem(folder)) return "";
+          whole.checkpoint = last_checkpoint(folder);
+          write_postmortem(folder, whole);
+          if (!started_by_parent(process_environment()))
+            return whole.sentence();
+          return "the run ends; the last line and " +
+                 (folder / "postmortem.json").string() + " say why";
+        });
+    auto written = write.get_future();
+    std::thread(std::move(write)).detach();
+    std::string said = report.sentence();
+    std::exception_ptr problem;
+    if (written.wait_for(kPostMortem) == std::future_status::ready) {
+      try {
+        said = written.get();
+      } catch (...) {
+        problem = std::current_exception();
+      }
+    }
+    if (!said.empty()) log_error("[watchdog] " + said);
+    if (problem) std::rethrow_exception(problem);
   }
 
   void log_line(const std::string& error) override { log_error(error); }

@@ -22,10 +22,9 @@ class RunEnd {
   // From now on this process ends with `code` within seconds, whatever hangs in
   // between: a file system, or the pipe that the log goes to.
   virtual void limit_time(int code) = 0;
-  // Somebody has explained this run's end already.
-  virtual bool explained() const = 0;
-  // The sentence in the log, and postmortem.json. May throw when the file
-  // cannot be written.
+  // postmortem.json, unless somebody has explained this run's end already; and
+  // the sentence in the log, where no parent will read it there. Does not wait
+  // for storage that hangs. May throw when the file cannot be written.
   virtual void explain(const Failure& failure,
                        const std::vector<RankView>& views) = 0;
   virtual void log_line(const std::string& error) = 0;

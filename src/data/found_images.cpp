@@ -27,8 +27,13 @@ std::vector<Entry> parts_of(const StoredFile& file, Container& container,
   try {
     const PackReader pack(file.path, store);
     container.head_crc32c = pack.head_crc32c();
-    for (const auto& name : pack.shape().names)
-      entries.push_back({.name = name, .window = {}});
+    for (const auto& name : pack.shape().names) {
+      const PackEntry& source = pack.entry(entries.size());
+      entries.push_back({.name = name,
+                         .length = source.source_bytes,
+                         .crc32c = source.source_crc32c,
+                         .window = {}});
+    }
   } catch (const DataError& e) {
     report_damage(damaged, e);
   }

@@ -57,6 +57,7 @@ class PackReader {
   // Of the first page, which holds the checksums of names and table: another
   // pack has another.
   uint32_t head_crc32c() const { return head_crc32c_; }
+  const PackEntry& entry(uint64_t image) const { return table_[image]; }
   // [side, side]; in the mapped file, or in `scratch`. The checksum is
   // verified. DataError names path and image: a wrong checksum, or it was
   // damaged when the pack was written.

@@ -27,31 +27,42 @@ bool of_two_splits(const Candidates& images) {
   });
 }
 
-// Where the bytes of an image end in its container, and how many they are; 0:
-// not compared.
-struct Extent {
-  uint64_t end = 0, length = 0;
+// The bytes of an image: how many they are (0: nothing is known), and their
+// checksum, or else where they end in a local file.
+struct Content {
+  uint64_t length = 0;
+  std::string sum{};
+  uint64_t end = 0;
 };
 
-Extent extent_of(const ImageIndex& index, uint32_t row) {
-  if (!index.has(row)) return {};
+Content content_of(const ImageIndex& index, uint32_t row) {
   const ImageLocation& place = index.location(row);
   const Container& container = index.containers()[place.container];
-  if (is_s3(container.path)) return {};
-  if (container.kind == ContainerKind::kFile)
-    return {container.size, container.size};
-  if (container.kind == ContainerKind::kTar)
-    return {place.entry.offset + place.entry.length, place.entry.length};
+  const Entry& entry = place.entry;
+  switch (container.kind) {
+    case ContainerKind::kFile:  // an object's version is its ETag
+      if (is_s3(container.path)) return {container.size, container.version};
+      return {container.size, "", container.size};
+    case ContainerKind::kTar:
+      if (is_s3(container.path)) return {};
+      return {entry.length, "", entry.offset + entry.length};
+    case ContainerKind::kTarGz:
+    case ContainerKind::kPack:
+      return {entry.length, std::to_string(entry.crc32c)};
+    case ContainerKind::kTfrecord:
+      return {};
+  }
   return {};
 }
 
 // Empty: unreadable.
-std::string sum_of_end(const ImageIndex& index, uint32_t row) {
-  const Extent extent = extent_of(index, row);
-  std::string bytes(std::min(extent.length, kEndBytes), '\0');
+std::string sum_of(const ImageIndex& index, uint32_t row) {
+  const Content content = content_of(index, row);
+  if (!content.sum.empty()) return content.sum;
+  std::string bytes(std::min(content.length, kEndBytes), '\0');
   const auto& container = index.containers()[index.location(row).container];
   std::ifstream file(container.path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(extent.end - bytes.size()));
+  file.seekg(static_cast<std::streamoff>(content.end - bytes.size()));
   if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
     return "";
   return sha256_hex(bytes);
@@ -64,15 +75,19 @@ SharedPictures find_shared_pictures(const Dataset& dataset, int threads,
                                     const std::function<void()>& tick) {
   const Splits& splits = dataset.splits;
   const ImageIndex& index = dataset.images->index();
+  SharedPictures found;
   std::map<uint64_t, Candidates> by_length;
   for (const Split* split : {&splits.train, &splits.val, &splits.test})
-    for (const auto row : split->rows)
-      if (const auto length = extent_of(index, row).length; length > 0)
+    for (const auto row : split->rows) {
+      if (!index.has(row)) continue;
+      if (const auto length = content_of(index, row).length; length > 0)
         by_length[length].push_back({row, split});
+      else
+        ++found.unknown;
+    }
   std::erase_if(by_length,
                 [](const auto& same) { return !of_two_splits(same.second); });
 
-  SharedPictures found;
   std::vector<std::pair<uint64_t, Candidate>> read;
   for (const auto& [length, images] : by_length) {
     found.alike += images.size();
@@ -83,7 +98,7 @@ SharedPictures find_shared_pictures(const Dataset& dataset, int threads,
   std::vector<std::string> sums(read.size());
   parallel_for(
       read.size(), threads,
-      [&](size_t i) { sums[i] = sum_of_end(index, read[i].second.row); }, tick);
+      [&](size_t i) { sums[i] = sum_of(index, read[i].second.row); }, tick);
 
   std::map<std::pair<uint64_t, std::string>, Candidates> same;
   for (size_t i = 0; i < read.size(); ++i)
@@ -112,13 +127,18 @@ void warn_of_shared_pictures(const SharedPictures& found) {
                 (found.count == 1 ? " image of validation or test is"
                                   : " images of validation or test are") +
                 " in another split under another name, as " + found.example +
-                ": figures of them are too good. Hint: `inspect` lists all; "
-                "data.exclude takes images out");
+                ": figures of them are too good. Hint: `inspect` lists all "
+                "groups of equal pictures; data.exclude takes images out");
   if (found.compared < found.alike)
     log_info("[split] " + std::to_string(found.compared) + " of the " +
              std::to_string(found.alike) +
              " images that could be in two splits were compared. Hint: "
              "`inspect` compares all");
+  if (found.unknown > 0)
+    log_info("[split] " + std::to_string(found.unknown) +
+             " images in TFRecords, or in archives of an object store, were "
+             "not looked at for copies in another split. Hint: `inspect` "
+             "compares all");
 }
 
 }  // namespace chexnet

@@ -15,14 +15,18 @@ struct SharedPictures {
   size_t count = 0;       // validation and test images that are elsewhere, too
   std::string example{};  // "a.png (train) = b.png (test)"
   // Images of a length that another split has, too, and those of them that were
-  // read.
+  // compared.
   size_t alike = 0, compared = 0;
+  // Of which nothing is known without reading all of it: TFRecords, and members
+  // of tar archives in object stores.
+  size_t unknown = 0;
 };
 
 // Files and members of tar archives of this machine are the same where they
 // have one length and one end of 4 KiB (that of a PNG holds the checksum of its
-// pixels); others are not compared. Reads at most `most` ends; what cannot be
-// read is left to training.
+// pixels); what is in a tar.gz or a pack, or is an object, where it has one
+// length and one checksum. Reads at most `most` ends; what cannot be read is
+// left to training.
 SharedPictures find_shared_pictures(
     const Dataset& dataset, int threads, size_t most,
     const std::function<void()>& tick = [] {});

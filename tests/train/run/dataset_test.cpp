@@ -1,12 +1,14 @@
 #include "chexnet/train/run/dataset.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/read_file.hpp"
+#include "chexnet/data/pack_job.hpp"
 #include "support/catch.hpp"
 #include "support/phantom_run.hpp"
 #include "support/rank_results.hpp"
@@ -160,6 +162,33 @@ TEST_CASE("a picture that is in two splits under two names is told") {
   const SharedPictures capped = found(1);
   CHECK(capped.compared == 0);
   CHECK(capped.alike >= 4);
+
+  const Dataset files = load_dataset(set.run.config, *solo_communicator());
+  PackJob job;
+  job.rows = all_rows(files.manifest);
+  job.preprocessing = {36, 32, set.run.config.data.resize_kind};
+  const std::string at = set.run.folder.path().string();
+  const auto nothing = [](auto, auto) {};
+  job.out = at + "/images.pack";
+  write_pixel_pack(job, files.manifest, *files.images, *solo_communicator(),
+                   nothing);
+  job.out = at + "/records";
+  write_records(job, files.manifest, *files.images, *solo_communicator(),
+                nothing);
+  REQUIRE(std::system(("cd " + at +
+                       " && tar cf images.tar -C set images && tar czf "
+                       "images.tar.gz -C set images")
+                          .c_str()) == 0);
+  for (const auto* place : {"images.pack", "images.tar", "images.tar.gz"}) {
+    set.run.config.data.images = {at + "/" + place};
+    const SharedPictures there = found(100);
+    CHECK(there.count == two.count);
+    CHECK(there.example == two.example);
+    CHECK(there.unknown == 0);
+  }
+  set.run.config.data.images = {at + "/records"};
+  CHECK(found(100).unknown == job.rows.size());
+  set.run.config.data.images = {at + "/set/images"};
 
   const auto log = (set.run.folder / "log").string();
   set_log_file(log);

@@ -20,7 +20,8 @@ struct Entry {
   // tar: of the content; TFRecord: of the record; tar.gz: of the byte of the
   // .gz file that inflating starts with.
   uint64_t offset = 0;
-  // Bytes of the content (tar, tar.gz) or of the record's data (TFRecord).
+  // Bytes of the content (tar, tar.gz), of the record's data (TFRecord) or of
+  // the file that the pixels come from (pack).
   uint64_t length = 0;
   uint64_t stored = 0;  // tar.gz: bytes of the .gz file that cover the content
   // tar: bytes of the headers that lie before the content; tar.gz: bytes to
@@ -29,7 +30,7 @@ struct Entry {
   // tar.gz: bits of byte `offset` that belong to what comes before
   int bit = 0;
   // tar: of the headers and the content; tar.gz: of the content; TFRecord: of
-  // the record's data.
+  // the record's data; pack: of the file that the pixels come from.
   uint32_t crc32c = 0;
   // tar.gz: the bytes before `offset` that the content refers back to: position
   // in the 32 KiB window, value.

@@ -176,7 +176,14 @@ RankPlacement place_ranks(Communicator& comm, BindPolicy bind,
 
   RankPlacement placed;
   placed.cpus = neighbors[me].cpus;
-  std::string binding = "good";
+  const auto own_cores = cores_of(machine, placed.cpus).size();
+  const auto alike = std::ranges::count(
+      neighbors, placed.cpus, [](const auto& rank) { return rank.cpus; });
+  const bool is_crowded =
+      own_cores > 0 && alike > static_cast<std::ptrdiff_t>(own_cores);
+  std::string binding =
+      is_crowded ? formatted("{} ranks share {} cores", alike, own_cores)
+                 : "good";
   if (bind == BindPolicy::kOff) {
     binding = "not checked";
   } else if (wanted.found != Binding::kGood) {

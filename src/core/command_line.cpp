@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <sstream>
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/plain_text.hpp"
 
 namespace chexnet {
 namespace {
@@ -41,6 +43,13 @@ void refuse_empty_values(const CLI::App& app,
       refuse(name);
     before = is_option ? name : "an argument";
   }
+}
+
+int say_end_of_parsing(const CLI::App& app, const CLI::ParseError& end) {
+  std::ostringstream error;
+  const bool is_help = app.exit(end, std::cout, error) == 0;
+  std::cerr << printable(error.str(), "\n");
+  return is_help ? code_when_said(0) : static_cast<int>(ExitCode::kUsage);
 }
 
 void require_stdout() {

@@ -6,7 +6,8 @@
 
 namespace CLI {
 class App;
-}
+class ParseError;
+}  // namespace CLI
 
 namespace chexnet {
 
@@ -16,6 +17,10 @@ namespace chexnet {
 // value of the second.
 void refuse_empty_values(const CLI::App& app,
                          const std::vector<std::string>& words);
+
+// Says what the parser has to: help on stdout, or an error on stderr, of which
+// a terminal obeys nothing. Returns the program's exit code.
+int say_end_of_parsing(const CLI::App& app, const CLI::ParseError& end);
 
 // CheckpointError where what was written to std::cout cannot be on stdout: its
 // disk is full, or it is closed. To be called before a program ends with 0.

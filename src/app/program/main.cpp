@@ -24,6 +24,7 @@
 #include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/freed_memory.hpp"
 #include "chexnet/core/log.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launcher_codes.hpp"
 #include "chexnet/launch/launcher_files.hpp"
@@ -164,11 +165,9 @@ int main(int argc, char** argv) {
     // What is said of it follows from a word that nobody took, as does the help
     // of the command above it.
     const std::string unknown = chexnet::spelling_hint(app);
-    std::cerr << unknown;
-    const int rc = unknown.empty() ? app.exit(e, std::cout, std::cerr)
-                                   : static_cast<int>(ExitCode::kUsage);
-    return rc == 0 ? chexnet::code_when_said(0)
-                   : static_cast<int>(ExitCode::kUsage);
+    if (unknown.empty()) return chexnet::say_end_of_parsing(app, e);
+    std::cerr << chexnet::printable(unknown, "\n");
+    return static_cast<int>(ExitCode::kUsage);
   }
   chexnet::set_end_of_stuck_work([&](const std::string& error) {
     fail(invocation, error, ExitCode::kHang);

@@ -91,8 +91,7 @@ int main(int argc, char** argv) {
     if (results.empty() && (options.in.empty() || options.out.empty()))
       throw CLI::RequiredError("DICOM files and --out");
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? code_when_said(0)
-                            : static_cast<int>(ExitCode::kUsage);
+    return say_end_of_parsing(app, e);
   }
   try {
     if (results.empty()) return code_when_said(convert(options));

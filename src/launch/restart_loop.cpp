@@ -12,6 +12,8 @@
 // mpirun's own is of whichever rank died first in its eyes.
 #include "chexnet/launch/restart_loop.hpp"
 
+#include <signal.h>
+
 #include "chexnet/core/exit_codes.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -71,6 +73,12 @@ std::optional<int> RestartLoop::after(const RankEnd& end) {
   const bool hung = code == static_cast<int>(ExitCode::kHang);
   if (find_exit_meaning(code) == nullptr || (hung && !note))
     code = records_.end_code().value_or(code);
+  const bool is_pipe_closed = signal_of(code) == SIGPIPE;  // `| head`
+  if (!records_.exist() && find_exit_meaning(code) == nullptr &&
+      !is_pipe_closed) {
+    log_error(ranks_.end_text(code));
+    return static_cast<int>(ExitCode::kDevice);
+  }
   if (!records_.exist() || !is_worth_a_start(code)) return code;
 
   // With a code of ours a rank has said itself why it ended.

@@ -1,6 +1,7 @@
 #include "fakes/fake_cudart/stream.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <deque>
@@ -78,6 +79,26 @@ cudaStream_t default_stream(int device) {
     s.defaults[index] = new CUstream_st(device, cudaStreamDefault, 0, options,
                                         options.seed + 1000003U * ++s.made);
   return s.defaults[index];
+}
+
+// At the process's end: kernels run on LibTorch's CPU code, which must not be
+// destroyed below them. Some never end.
+void finish_streams() {
+  constexpr int kLooks = 10'000;  // of a millisecond
+  for (int look = 0; look < kLooks; ++look) {
+    bool all_idle = true;
+    for (int device = 0; device < device_count(); ++device) {
+      std::vector<cudaStream_t> streams = {default_stream(device)};
+      const auto made = streams_of(device);
+      for (const SharedStream& stream : made) streams.push_back(stream.get());
+      for (cudaStream_t stream : streams) {
+        stream->want_all();
+        all_idle = all_idle && stream->is_idle();
+      }
+    }
+    if (all_idle) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 // Behind what the default stream and the blocking ones have to do before.
@@ -285,6 +306,8 @@ void CUstream_st::run(unsigned seed) {
     std::this_thread::sleep_for(std::chrono::microseconds(pause(random)));
     next->work();
     next->work = nullptr;
+    // Before the end of what LibTorch made until now, at its first kernels.
+    if (std::has_single_bit(done + 1)) std::atexit(fake_cuda::finish_streams);
     done_.store(done + 1, std::memory_order_release);
   }
   delete present_;

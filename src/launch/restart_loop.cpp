@@ -61,9 +61,12 @@ std::optional<int> RestartLoop::after(const RankEnd& end) {
   const bool stop_before = ranks_.asked_to_stop();
   // The first seconds of mpirun and the ranks are before anybody listens to a
   // signal; and mpirun calls its own end by TERM an error: that of a second
-  // request, or of a canceled job, in which each process gets one.
-  if (stop_before &&
-      (signal_of(code) || (find_exit_meaning(code) == nullptr && !note))) {
+  // request, or of a canceled job, in which each process gets one. Other hosts
+  // take the ranks that this ends for lost.
+  const bool lost =
+      note && note->exit_code == static_cast<int>(ExitCode::kDevice);
+  if (stop_before && (lost || signal_of(code) ||
+                      (find_exit_meaning(code) == nullptr && !note))) {
     records_.explain_stop();
     return kStopped;
   }

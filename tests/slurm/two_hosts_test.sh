@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A real Slurm of two hosts: what the environment says to the srun by which mpirun starts its daemons takes no cores from the
-# ranks of the second host; and ranks that the user's own mpirun puts on too few are told.
+# ranks of the second host; ranks that the user's own mpirun puts on too few are told; and a job that is canceled is stopped, while
+# each host takes the other's ranks for lost.
 { command -v slurmctld && command -v munged; } >/dev/null || { echo "skipped: no Slurm (scripts/setup --cluster-tests)"; exit 77; }
 source tests/lib.sh
 cluster=$source_folder/tests/cluster
@@ -24,6 +25,16 @@ for variable in SRUN_CPUS_PER_TASK SLURM_EXACT; do
   check "$variable: nothing is wrong with the cores" eval '! grep -q "of the 2 CPUs" "$log"'
   [ "$failures" = 0 ] || cat "$log"
 done
+
+"$program" submit --scheduler slurm "$small" "${short[@]}" --set train.max_steps=1000000 --nodes 2 --ranks-per-node 2 --cpus-per-rank 1 --time 10 \
+  --name canceled --out run-canceled >id || { cat id; exit 1; }
+log=canceled-$(cat id).out
+await_step run-canceled 3 "$log"
+scancel "$(cat id)"
+wait_for_end
+check "scancel is told as a stop" eval 'tail -n 1 "$log" | grep -q "stopped on request, or the job was canceled.*resume with: "'
+check "and by the run" eval '"$program" status run-canceled | grep -q stopped'
+[ "$failures" = 0 ] || cat "$log"
 
 # Without launch.bind=fix, which would move the ranks where Slurm lets it.
 sbatch --wait -N 2 --ntasks-per-node=2 -o own.out --wrap "SRUN_CPUS_PER_TASK=1 mpirun ${root[*]} --bind-to none -np 4 '$program' train '$small' ${short[*]} \

@@ -156,6 +156,7 @@ void FolderRecords::explain_stop() {
       "the ranks or mpirun";
   if (are_ours()) report.checkpoint = checkpoint();
   report.resume = resume_command_;
+  if (may_be_written()) put_postmortem_aside(folder_);
   log_warning(are_ours() ? report.sentence() : report.what);
   record_stop("stopped by a signal that ended ranks or mpirun");
 }

@@ -123,8 +123,8 @@ std::vector<PlacementRow> rows_of(
                      after[r]["hca"], after[r]["binding"], after[r]["good"]});
     const auto few = lost.find(row.host);
     if (few == lost.end()) continue;
+    if (row.good) row.binding = few->second;
     row.good = false;
-    if (row.binding == "good") row.binding = few->second;
   }
   return rows;
 }

@@ -18,29 +18,13 @@
 namespace chexnet {
 namespace {
 
-// What train.lr_scaling makes of a rate of 1.
-double scaling(TrainConfig train, int64_t batch) {
-  train.lr = 1;
-  train.warmup_epochs = 0;
-  train.schedule = ScheduleKind::kConstant;
-  return learning_rate(train, batch, 0, 1, {});
-}
-
 // Labels of the global batch.
-double agree_on(Communicator& comm, const Config& config, const Batch& batch) {
-  const auto labeled = std::ranges::count_if(
-      batch.labels, [](float label) { return !std::isnan(label); });
-  const std::string error = batch.first_error();
-  std::array<double, 2> sums = {static_cast<double>(labeled),
-                                error.empty() ? 0.0 : 1.0};
-  comm.all_reduce(sums, ReduceOp::kSum);
-  if (config.data.corrupt.skip)
-    for (const auto& damaged : batch.errors)
-      if (!damaged.empty()) log_warning(damaged + " (skipped)");
-  if (sums[1] > 0 && !config.data.corrupt.skip)
-    for (const auto& text : gather_text(comm, error))
-      if (!text.empty())
-        throw DataError("{}; data.corrupt=skip leaves such images out", text);
+double agree_on(const RunContext& run, const Batch& batch) {
+  const auto damaged = std::ranges::count_if(
+      batch.errors, [](const auto& error) { return !error.empty(); });
+  std::array<double, 2> sums = {labels_in(batch), static_cast<double>(damaged)};
+  run.comm.all_reduce(sums, ReduceOp::kSum);
+  if (sums[1] > 0) refuse_damaged(run, batch, sums[1]);
   return sums[0];
 }
 
@@ -64,7 +48,7 @@ RateCurve measure_rates(const RunContext& run, int64_t batch,
   Loader loader(run.dataset.manifest, stream.reader, *stream.sampler,
                 stream.options, run.device.batch_memory());
   BatchUpload upload(run.device.where);
-  const double factor = scaling(run.config.train, batch);
+  TrainConfig train = run.config.train;
 
   RateCurve curve;
   int64_t known = 0;  // the others are launched
@@ -77,11 +61,12 @@ RateCurve measure_rates(const RunContext& run, int64_t batch,
     show(i);
     upload.wait();
     const Batch& images = loader.next();
-    const double labeled = agree_on(run.comm, run.config, images);
+    const double labeled = agree_on(run, images);
     const BatchTensors tensors = upload.upload(tensors_of(images));
+    train.lr = range.rate(i);
     const auto result =
         step.run(tensors.images, tensors.labels, labeled,
-                 factor * range.rate(i), tensors.sample_weights);
+                 scaled_rate(train, batch), tensors.sample_weights);
     if (result && !take(*result)) return curve;
   }
   while (const auto result = step.finish())

@@ -299,38 +299,17 @@ TrainingLoop::Agreement TrainingLoop::agree(const Batch* batch) {
   const double asks = parts_.timeline.asked() ? 1 : 0;
   std::array<double, 5> votes = {0, 0, 0, 1, asks};
   if (batch != nullptr) {
-    const auto labeled = std::ranges::count_if(
-        batch->labels, [](float v) { return !std::isnan(v); });
     const auto own = damage_->in(*batch, state_.position);
-    votes = {static_cast<double>(labeled), own.this_epoch, own.next_epoch, 0,
-             asks};
+    votes = {labels_in(*batch), own.this_epoch, own.next_epoch, 0, asks};
   }
   parts_.comm.all_reduce(votes, ReduceOp::kSum);
   if (votes[3] > 0) return {.stop = true};  // no step: nothing is refused
   if (const DamageCounter::Count damaged{votes[1], votes[2]};
       damaged.all() > 0) {
-    refuse_damaged(*batch, damaged.all());
+    refuse_damaged(parts_, *batch, damaged.all());
     damage_->add(damaged, state_.position);
   }
   return {.labeled = votes[0], .timeline = votes[4] > 0};
-}
-
-// data.corrupt: with `fail` all ranks stop with the same text, with `skip` each
-// damaged image is logged and counts as not labeled.
-void TrainingLoop::refuse_damaged(const Batch& batch, double damaged) {
-  if (parts_.config.data.corrupt.skip) {
-    for (const auto& error : batch.errors)
-      if (!error.empty()) log_warning(error + " (skipped)");
-    return;
-  }
-  for (const auto& text : gather_text(parts_.comm, batch.first_error())) {
-    if (text.empty()) continue;
-    const std::string more =
-        damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)"
-                    : "";
-    throw DataError("{}{}; data.corrupt=skip leaves such images out", text,
-                    more);
-  }
 }
 
 void TrainingLoop::tune_buckets(double step_s) {

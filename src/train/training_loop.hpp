@@ -70,7 +70,6 @@ class TrainingLoop {
   // Collective: the sum all ranks agree on; none with train.verify_every=0.
   std::optional<uint64_t> verify_ranks();
   void say_how_it_ended();
-  void refuse_damaged(const Batch& batch, double damaged);
   bool frozen_for_now() const;  // model.freeze_epochs
   void thaw();
   // From the next step on, whose buckets do not change any more.

@@ -1,5 +1,11 @@
 #include "training_stream.hpp"
 
+#include <algorithm>
+#include <cmath>
+
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/text_format.hpp"
 #include "chexnet/data/balanced.hpp"
 #include "chexnet/data/pipeline.hpp"
 
@@ -45,5 +51,26 @@ TrainingStream::TrainingStream(const RunContext& run,
       options(loader_options(run.config.data,
                              static_cast<int>(batch) / run.comm.size(),
                              reader.source(), run.device.cores)) {}
+
+double labels_in(const Batch& batch) {
+  return static_cast<double>(std::ranges::count_if(
+      batch.labels, [](float label) { return !std::isnan(label); }));
+}
+
+void refuse_damaged(const RunContext& run, const Batch& batch, double damaged) {
+  if (run.config.data.corrupt.skip) {
+    for (const auto& error : batch.errors)
+      if (!error.empty()) log_warning(error + " (skipped)");
+    return;
+  }
+  for (const auto& text : gather_text(run.comm, batch.first_error())) {
+    if (text.empty()) continue;
+    const std::string more =
+        damaged > 1 ? " (" + fixed(damaged, 0) + " damaged images in this step)"
+                    : "";
+    throw DataError("{}{}; data.corrupt=skip leaves such images out", text,
+                    more);
+  }
+}
 
 }  // namespace chexnet

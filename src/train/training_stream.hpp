@@ -24,4 +24,11 @@ struct TrainingStream {
                  int64_t batch, uint64_t position);
 };
 
+// Of this rank's part of a batch.
+double labels_in(const Batch& batch);
+// Of a step in which all ranks met `damaged` images, more than 0: with
+// data.corrupt=fail all ranks throw the same DataError, with `skip` each image
+// is logged and counts as not labeled.
+void refuse_damaged(const RunContext& run, const Batch& batch, double damaged);
+
 }  // namespace chexnet

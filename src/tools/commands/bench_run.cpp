@@ -10,7 +10,6 @@
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/limit_output.hpp"
 #include "chexnet/app/run_options.hpp"
-#include "chexnet/config/load.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/output_file.hpp"
@@ -19,16 +18,15 @@
 #include "chexnet/report/overlap_figure.hpp"
 #include "chexnet/train/run/diagnosis.hpp"
 #include "chexnet/train/stage_rates.hpp"
-#include "chexnet/train/trainer.hpp"
 #include "measured_run.hpp"
 
 namespace chexnet {
 namespace {
 
 struct BenchRunOptions {
-  std::vector<std::string> files, set;
+  MeasuredOptions run;
   std::string svg;
-  int steps = 5, ranks = 0;
+  int steps = 5;
   bool json = false;
 };
 
@@ -73,12 +71,7 @@ OverlapTimes overlap_of(const StageRates& rates, int64_t images) {
 }
 
 int bench_run(const BenchRunOptions& options, Invocation& invocation) {
-  const Config config =
-      load_config({options.files.begin(), options.files.end()}, options.set,
-                  &invocation.variables, [&options](Config& c) {
-                    if (options.ranks > 0) c.launch.ranks = options.ranks;
-                  });
-  check_run(config);
+  const Config config = measured_config(options.run, invocation);
   prepare_own_output(options.svg, "<svg");
   RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
@@ -116,13 +109,10 @@ void add_bench_run(CLI::App& bench, Invocation& invocation) {
                            "decode, augmentation, copy, compute or "
                            "communication, and what to do");
   auto options = std::make_shared<BenchRunOptions>();
-  command->add_option("config", options->files, "YAML files, as for train")
-      ->required();
-  add_set_option(*command, options->set, "the files");
+  add_measured_options(*command, options->run);
   command->add_option("--steps", options->steps, "steps of each measurement")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  add_ranks_option(*command, options->ranks);
   command
       ->add_option("--svg", options->svg,
                    "draw a step with and without pipelining into this SVG file")

@@ -11,7 +11,6 @@
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/enter_world.hpp"
 #include "chexnet/app/run_options.hpp"
-#include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
@@ -21,17 +20,15 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/report/plot.hpp"
 #include "chexnet/train/rate_range.hpp"
-#include "chexnet/train/trainer.hpp"
 #include "measured_run.hpp"
 
 namespace chexnet {
 namespace {
 
 struct FindLrOptions {
-  std::vector<std::string> files, set;
+  MeasuredOptions run;
   RateRange range;
   std::string svg;
-  int ranks = 0;
   bool json = false;
 };
 
@@ -112,12 +109,7 @@ int find_lr(const FindLrOptions& options, Invocation& invocation) {
     throw ConfigError("[find-lr] --from {} is not below --to {}",
                       number_text(options.range.from),
                       number_text(options.range.to));
-  const Config config =
-      load_config({options.files.begin(), options.files.end()}, options.set,
-                  &invocation.variables, [&options](Config& c) {
-                    if (options.ranks > 0) c.launch.ranks = options.ranks;
-                  });
-  check_run(config);
+  const Config config = measured_config(options.run, invocation);
   prepare_own_output(options.svg, "<svg");
   RankWorld world = enter_world(config.launch, invocation);
   if (const auto code = world.parent_exit_code()) return *code;
@@ -147,9 +139,7 @@ void add_find_lr(CLI::App& app, Invocation& invocation) {
   auto* command = app.add_subcommand(
       "find-lr", "suggest train.lr: a few steps of a config at rising rates");
   auto options = std::make_shared<FindLrOptions>();
-  command->add_option("config", options->files, "YAML files, as for train")
-      ->required();
-  add_set_option(*command, options->set, "the files");
+  add_measured_options(*command, options->run);
   command
       ->add_option("--from", options->range.from, "the first step's train.lr")
       ->check(CLI::Range(1e-30, 1e3))
@@ -161,7 +151,6 @@ void add_find_lr(CLI::App& app, Invocation& invocation) {
       ->add_option("--steps", options->range.steps, "from the one to the other")
       ->check(CLI::Range(int64_t{20}, int64_t{1000000}))
       ->capture_default_str();
-  add_ranks_option(*command, options->ranks);
   command
       ->add_option("--svg", options->svg, "draw the curve into this SVG file")
       ->check(in_file_system());

@@ -1,9 +1,14 @@
 #include "measured_run.hpp"
 
+#include <CLI/CLI.hpp>
+
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/config/load.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "chexnet/train/run/config_agreement.hpp"
+#include "chexnet/train/trainer.hpp"
 
 namespace chexnet {
 namespace {
@@ -20,6 +25,23 @@ Dataset training_data(const Config& config, Communicator& comm) {
 }
 
 }  // namespace
+
+void add_measured_options(CLI::App& command, MeasuredOptions& options) {
+  command.add_option("config", options.files, "YAML files, as for train")
+      ->required();
+  add_set_option(command, options.set, "the files");
+  add_ranks_option(command, options.ranks);
+}
+
+Config measured_config(const MeasuredOptions& options, Invocation& invocation) {
+  Config config =
+      load_config({options.files.begin(), options.files.end()}, options.set,
+                  &invocation.variables, [&options](Config& c) {
+                    if (options.ranks > 0) c.launch.ranks = options.ranks;
+                  });
+  check_run(config);
+  return config;
+}
 
 MeasuredRun::MeasuredRun(const Config& config, RankWorld& world)
     : device_(device_of(config, world)),

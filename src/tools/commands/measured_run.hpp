@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "chexnet/app/commands.hpp"
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/train/device.hpp"
@@ -13,6 +16,15 @@
 #include "chexnet/train/run_context.hpp"
 
 namespace chexnet {
+
+// What says which run it is.
+struct MeasuredOptions {
+  std::vector<std::string> files, set;
+  int ranks = 0;  // 0: by the config
+};
+void add_measured_options(CLI::App& command, MeasuredOptions& options);
+// Checked as training's.
+Config measured_config(const MeasuredOptions& options, Invocation& invocation);
 
 class MeasuredRun {
  public:

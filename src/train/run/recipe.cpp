@@ -151,10 +151,7 @@ std::string recipe_text(Config config) {
   if (data.eval_resize == 0) data.eval_resize = data.resize;
   write_paths_plainly(config);
   if (train.batch) {
-    TrainConfig scaled = train;
-    scaled.schedule = ScheduleKind::kConstant;
-    scaled.warmup_epochs = 0;
-    train.lr = learning_rate(scaled, *train.batch, 0, 1, {});
+    train.lr = scaled_rate(train, *train.batch);
     train.lr_scaling = unused.lr_scaling;
     train.lr_base_batch = unused.lr_base_batch;
   }

@@ -43,19 +43,25 @@ bool plateau_observes(const TrainConfig& config, int64_t batch,
          static_cast<double>(last_step) >= warmup_images(config, images);
 }
 
-double learning_rate(const TrainConfig& config, int64_t batch_size,
+double scaled_rate(const TrainConfig& config, int64_t batch) {
+  assert(batch > 0);
+  const double growth =
+      static_cast<double>(batch) / static_cast<double>(config.lr_base_batch);
+  if (config.lr_scaling == LrScaling::kLinear) return config.lr * growth;
+  if (config.lr_scaling == LrScaling::kSqrt)
+    return config.lr * std::sqrt(growth);
+  return config.lr;
+}
+
+double learning_rate(const TrainConfig& config, int64_t batch,
                      uint64_t position, uint64_t images,
                      const Plateau& plateau) {
-  assert(batch_size > 0 && images > 0);
-  double lr = config.lr;
-  const auto batch = static_cast<double>(batch_size);
-  const double growth = batch / static_cast<double>(config.lr_base_batch);
-  if (config.lr_scaling == LrScaling::kLinear) lr *= growth;
-  if (config.lr_scaling == LrScaling::kSqrt) lr *= std::sqrt(growth);
-
+  assert(images > 0);
+  const double lr = scaled_rate(config, batch);
   const auto seen = static_cast<double>(position);
   const double warmup = warmup_images(config, images);
-  if (seen < warmup) return lr * std::min(1.0, (seen + batch) / warmup);
+  if (seen < warmup)
+    return lr * std::min(1.0, (seen + static_cast<double>(batch)) / warmup);
 
   // Since the warm-up.
   const double epochs = (seen - warmup) / static_cast<double>(images);

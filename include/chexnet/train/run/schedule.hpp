@@ -27,7 +27,10 @@ struct Plateau {
 bool plateau_observes(const TrainConfig& config, int64_t batch,
                       uint64_t position, uint64_t images);
 
-// lr x scaling(batch) x warm-up x schedule, for the step that follows
+// What train.lr_scaling makes of train.lr.
+double scaled_rate(const TrainConfig& config, int64_t batch);
+
+// scaled_rate(batch) x warm-up x schedule, for the step that follows
 // `position` images of epochs of `images`. Warm-up rises with the images at the
 // end of the step, so no step has rate 0; the schedules after it count from its
 // end.

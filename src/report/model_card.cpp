@@ -118,6 +118,7 @@ std::string model_card(const std::filesystem::path& folder) {
   const Json& evaluation = member(member(results, "evaluations"), split);
   const Json& model = member(results, "model");
   const std::string side = count_text(model, "input_px");
+  const std::string frozen = text(model, "frozen");
   return "# " + plain(run_name(results)) +
          "\n\n**For research use. Not a medical device: not to be used for "
          "diagnosis.**\n\n" +
@@ -125,6 +126,7 @@ std::string model_card(const std::filesystem::path& folder) {
          " x " + side + " pixels, trained by chexnet-train " +
          plain(text(results, "version")) + ", " +
          plain(text(results, "written")) +
+         (frozen.empty() ? "" : ", " + plain(frozen)) +
          ". Weights: " + plain(text(model, "scored")) + ", of step " +
          count_text(model, "scored_step") +
          ".\n\n    chexnet-train predict checkpoints/best IMAGES\n"

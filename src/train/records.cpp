@@ -56,6 +56,7 @@ RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
     facts.patients_in_two_splits = splits.leaked_patients;
   facts.pictures_in_two_splits = run.dataset.pictures_in_two_splits;
   facts.network = choice_name(config.model.arch);
+  facts.frozen = frozen_text(config.model);
   facts.input_px = config.data.crop;
   facts.weighted_loss = moves_scores(config.train);
   facts.settings = settings;

@@ -78,14 +78,6 @@ std::string weights_text(const TrainState& state, const RunFolder& folder) {
          folder.checkpoint()->filename().string();
 }
 
-std::string frozen_text(const ModelConfig& model) {
-  if (model.freeze_until == FrozenPart::kNone) return "";
-  return std::string("; frozen until ") + choice_name(model.freeze_until) +
-         (model.freeze_epochs > 0
-              ? " for " + counted(model.freeze_epochs, "epoch")
-              : "");
-}
-
 std::string communication_text(const RunContext& run) {
   const std::string transports = transports_text(run.device.transports);
   return run.comm.description() +
@@ -100,6 +92,7 @@ Rows settings_table(const TrainingContext& run, const TrainState& state,
   const DataConfig& data = config.data;
   const Manifest& manifest = run.dataset.manifest;
   const Splits& splits = run.dataset.splits;
+  const std::string frozen = frozen_text(config.model);
   return {
       {"run folder", run.folder.path().string()},
       {"manifest",
@@ -124,7 +117,7 @@ Rows settings_table(const TrainingContext& run, const TrainState& state,
                     choice_name(data.resize_kind)},
       {"network", std::string(choice_name(config.model.arch)) + ", weights " +
                       weights_text(state, run.folder) +
-                      frozen_text(config.model)},
+                      (frozen.empty() ? "" : "; " + frozen)},
       {"precision", std::string(choice_name(run.network.options().precision)) +
                         (config.train.precision ? "" : " (auto)")},
       {"global batch", counted(run.decisions.batch, "image") + " on " +

@@ -11,6 +11,7 @@ check "a run that thaws" trains whole
 check "says so" thaws
 check "warns that random numbers are frozen" grep -q "model.freeze_until=block2 with model.weights=none: what is frozen are random numbers" "$log"
 check "and what is frozen, and each rate" bash -c 'grep -q "; frozen until block2 for 1 epoch" "$1" && grep -q "head x 4, block4 x 0.5 down to the stem x 0.0312" "$1"' - "$log"
+check "the card that goes with the weights says it" grep -q ", frozen until block2 for 1 epoch. Weights: " "$scratch/whole/model_card.md"
 steps=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["step"])' "$scratch/whole/checkpoints/last/state.json")
 check "stopped while frozen" trains stopped --set train.max_steps=2
 check "nothing has thawed" eval '! thaws'

@@ -34,7 +34,7 @@ struct RunFacts {
   std::vector<SplitFacts> splits;
   std::optional<size_t> patients_in_two_splits;
   size_t pictures_in_two_splits = 0;
-  std::string network;
+  std::string network, frozen;  // frozen: "frozen until …"; empty: nothing
   int64_t input_px = 0;
   bool weighted_loss = false;  // scores are shifted away from prevalence
   std::string scored;          // "best" or "last" weights

@@ -106,6 +106,14 @@ std::string batchnorm_text(const Config& config, int64_t batch, int ranks) {
               : "; running statistics, which stay, where it is frozen");
 }
 
+std::string frozen_text(const ModelConfig& model) {
+  if (model.freeze_until == FrozenPart::kNone) return "";
+  return std::string("frozen until ") + choice_name(model.freeze_until) +
+         (model.freeze_epochs > 0
+              ? " for " + counted(model.freeze_epochs, "epoch")
+              : "");
+}
+
 bool moves_scores(const TrainConfig& config) {
   return config.class_weights != LossWeighting::kNone ||
          config.sampling != SamplingKind::kUniform ||

@@ -15,6 +15,8 @@ namespace chexnet {
 // Over how many images a BatchNorm takes its mean and variance in training.
 int64_t images_per_batchnorm(const Config& config, int64_t batch, int ranks);
 std::string batchnorm_text(const Config& config, int64_t batch, int ranks);
+// "frozen until block2 for 3 epochs"; empty where all is trained.
+std::string frozen_text(const ModelConfig& model);
 std::string loss_text(const TrainConfig& config);
 // Whether training so moves scores away from prevalence, so that they are no
 // probabilities.

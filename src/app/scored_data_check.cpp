@@ -6,6 +6,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/label_counts.hpp"
 #include "chexnet/eval/prevalence.hpp"
+#include "chexnet/report/run_results.hpp"
 
 namespace chexnet {
 namespace {
@@ -76,6 +77,19 @@ void check_prevalence(const TestSet& set, const ModelCard& card) {
                 "and calibration need not fit these images");
 }
 
+// The run's own sets alone: of other tables nobody knows it.
+void warn_of_pictures_in_two_splits(const fs::path& model) {
+  std::error_code error;
+  const fs::path run = run_of(model);
+  if (run.empty() || !fs::exists(run / "results.json", error)) return;
+  const Json results = read_results(run);
+  if (const double shared = shared_pictures(results); shared > 0)
+    log_warning("[evaluate] " + number_text(shared) +
+                " pictures of the run's validation or test were also in "
+                "another split, under another name: figures of them are too "
+                "good. Hint: `inspect` lists them");
+}
+
 }  // namespace
 
 TrainingOverlap check_scored_data(const ScoredData& scored,
@@ -108,6 +122,7 @@ TrainingOverlap check_scored_data(const ScoredData& scored,
     return overlap;
   }
   check_known_split(scored, card, !split_csv.empty());
+  if (scored.split != "train") warn_of_pictures_in_two_splits(model);
   const Manifest& manifest = scored.set.dataset.manifest;
   if (!card.manifest_sha256.empty() && card.manifest_sha256 != manifest.sha256)
     log_warning("[evaluate] " + manifest.path +

@@ -19,9 +19,12 @@ std::string last_word(const std::string& key) {
 }  // namespace
 
 // Names that other programs have for a key; edit distance leads elsewhere.
-std::string key_of_word(const std::string& word) {
+std::string key_of_word(std::string word) {
+  std::ranges::replace(word, '-', '_');
   static const std::map<std::string, std::string> kElsewhere = {
       {"learning_rate", "train.lr"},
+      {"learningrate", "train.lr"},
+      {"rate", "train.lr"},
       {"batch_size", "train.batch"},
       {"num_workers", "data.workers"},
       {"num_epochs", "train.epochs"},

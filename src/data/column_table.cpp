@@ -23,7 +23,7 @@ float parse_label(std::string_view cell, const Table& table,
         formatted("label '{}' of {} is not 1, 0, -1 or blank", cell, finding),
         "write 1 for present, 0 for absent, -1 for uncertain; "
         "--set data.manifest.columns.findings=[A,B] names the columns that "
-        "are findings");
+        "are findings, columns.age, .sex and .view some that are not");
   return *value;
 }
 

@@ -345,4 +345,9 @@ Predictions read_predictions(const std::string& path,
   return TableReader(path, text, manifest).read();
 }
 
+bool has_labels(const std::string& path) {
+  const std::string text = read_text(path);
+  return text.substr(0, text.find('\n')).find("label:") != std::string::npos;
+}
+
 }  // namespace chexnet

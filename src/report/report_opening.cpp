@@ -6,6 +6,7 @@
 
 #include "chexnet/data/findings.hpp"
 #include "chexnet/report/plot.hpp"
+#include "chexnet/report/run_results.hpp"
 #include "page.hpp"
 #include "published_figures.hpp"
 #include "report_sections.hpp"

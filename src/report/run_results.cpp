@@ -165,4 +165,8 @@ Json read_results(const std::filesystem::path& folder) {
       path.string());
 }
 
+double shared_pictures(const Json& results) {
+  return number(member(results, "data"), "pictures_in_two_splits").value_or(0);
+}
+
 }  // namespace chexnet

@@ -139,7 +139,8 @@ std::string sentence_of(const Setting& a, const Setting& b,
         std::max(range->high - *mean.value, *mean.value - range->low);
     return "no difference shown between " + two + ": of " + seeds +
            ", differences in mean AUROC below " + fixed(half, 3) +
-           " cannot be told from chance (three or more seeds are needed)";
+           " cannot be told from chance (three or more seeds are needed; of "
+           "two seeds this bound itself may be several times off)";
   }
   const std::string figure =
       ": mean AUROC " + signed_text(*mean.value) + " (" + fixed(range->low, 3) +

@@ -1,6 +1,7 @@
 #include "verdict.hpp"
 
 #include "chexnet/data/findings.hpp"
+#include "chexnet/report/run_results.hpp"
 
 namespace chexnet {
 
@@ -74,10 +75,6 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
   return sentences;
 }
 
-double shared_pictures(const Json& results) {
-  return number(member(results, "data"), "pictures_in_two_splits").value_or(0);
-}
-
 // The first two hold for every network; the others follow from the figures.
 std::vector<std::string> limits_of_use(const Json& results,
                                        const std::string& split) {
@@ -90,9 +87,9 @@ std::vector<std::string> limits_of_use(const Json& results,
   if (const double shared = shared_pictures(results); shared > 0)
     limits.push_back(
         "Expecting these figures elsewhere: they are too good, as " +
-        plural(number_text(shared), "picture") +
-        " of validation or test also in another split, under another name "
-        "(`inspect` lists them).");
+        plural(number_text(shared), "picture") + " of validation or test " +
+        (shared == 1 ? "is" : "are") +
+        " also in another split, under another name (`inspect` lists them).");
   if (split == "val")
     limits.emplace_back(
         "Expecting these figures elsewhere: they are too good, as checkpoint "

@@ -27,9 +27,6 @@ struct Verdicts {
   std::vector<std::string> small;
   std::vector<std::string> too_few;  // under ten positives or five patients
 };
-// Validation and test images that are in another split, too, under another
-// name.
-double shared_pictures(const Json& results);
 // `evaluation`: of results.json.
 Verdicts verdicts_of(const Json& evaluation);
 // One sentence for each list that is not empty.

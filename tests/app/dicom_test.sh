@@ -44,7 +44,7 @@ check "only chest X-rays are converted" test "$(tail -n +2 parts.out/images.csv 
   "blank capture chest coded digitized named no_modality small_letters thorax "
 check "the others are counted" grep -qF '"skipped":{"not_xray":6,"other_body_part":4}' json
 for reason in "no_ct.dcm: not converted: it says that it is no X-ray (Modality is CT). Hint: --any-dicom" "no_class.dcm: not converted: it says that it is no X-ray (no Modality; SOPClassUID is 1.2.840.10008.5.1.4.1.1.2)" \
-  "no_tibia.dcm: not converted: it says that it shows no chest (BodyPartExamined is EXTREMITY)" "no_coded_hand.dcm: not converted: it says that it shows no chest (AnatomicRegionSequence is Hand)"; do
+  "no_tibia.dcm: not converted: it is not of the chest alone (BodyPartExamined is EXTREMITY)" "no_coded_hand.dcm: not converted: it is not of the chest alone (AnatomicRegionSequence is Hand)"; do
   check "$reason" grep -qF "$reason" parts.csv
 done
 check "what does not say it has a note" test "$(grep -o '/[a-z_]*.dcm,.*,\(secondary capture\|no Modality\)$' parts.csv | sed 's/[/.].*,/:/; s|^/||' | sort | tr '\n' ' ')" = \

@@ -71,7 +71,7 @@ const std::vector<ConfigOption>& config_options();
 const ConfigOption* find_option(const std::string& key);  // null when unknown
 std::vector<std::string> option_keys();
 // The key that alone ends with this word, or that other programs call so; "".
-std::string key_of_word(const std::string& word);
+std::string key_of_word(std::string word);
 
 // What was a key, or "key=value" a value of one, and what is said instead.
 struct RemovedName {

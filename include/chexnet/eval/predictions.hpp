@@ -72,5 +72,7 @@ std::string predictions_csv(const Predictions& predictions);
 // unknown image, no finding in common, two columns of images, of reasons or of
 // one finding, a value that is no number, no image with a score.
 Predictions read_predictions(const std::string& path, const Manifest* manifest);
+// Whether the table has labels of its own, "label:<finding>".
+bool has_labels(const std::string& path);
 
 }  // namespace chexnet

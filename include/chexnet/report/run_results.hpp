@@ -53,5 +53,8 @@ void write_results(const std::filesystem::path& folder, const RunFacts& facts,
 // somebody else (report_values.hpp). CheckpointError: there is none, or it is
 // no such file.
 Json read_results(const std::filesystem::path& folder);
+// Validation and test images that are in another split, too, under another
+// name.
+double shared_pictures(const Json& results);
 
 }  // namespace chexnet

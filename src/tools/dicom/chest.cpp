@@ -10,8 +10,13 @@ namespace chexnet {
 namespace {
 
 // Values are the file's: as long as DICOM allows for a code (VR CS) or a name.
-std::string says(const char* attribute, const std::string& value) {
+std::string says(const char* attribute, std::string value) {
   constexpr size_t kLongestValue = 64;
+  constexpr unsigned char kBeyondAscii = 0x80;  // of any character set
+  std::ranges::replace_if(
+      value,
+      [](char c) { return static_cast<unsigned char>(c) >= kBeyondAscii; },
+      '?');
   return std::string(attribute) + " is " +
          printable(value.substr(0, kLongestValue));
 }

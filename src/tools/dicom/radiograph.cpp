@@ -312,7 +312,7 @@ SkipWords skip_words(Skip skip) {
       {"not_gray", "is not gray"},
       {"not_dicom", "is no DICOM file"},
       {"not_xray", "says that it is no X-ray"},
-      {"other_body_part", "says that it shows no chest"},
+      {"other_body_part", "is not of the chest alone"},
   }};
   return kWords[static_cast<size_t>(skip)];
 }

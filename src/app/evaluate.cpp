@@ -118,7 +118,8 @@ int evaluate_predictions(const EvaluateOptions& options) {
   print_scores({options.predictions, score(predictions, config.eval.findings)},
                {predictions, config.eval, config.eval.findings, others, nullptr,
                 table, groups},
-               options.scoring, static_cast<int>(allowed_cpus().size()));
+               options.scoring, static_cast<int>(allowed_cpus().size()),
+               timeout_of_start(options.set));
   return 0;
 }
 
@@ -245,7 +246,8 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   if (comm.rank() == 0) {
     log_info("model " + file.string());
     if (!options.out.empty())
-      write_atomically(options.out, predictions_csv(prediction->predictions));
+      write_in_time(config.launch.timeout_s, options.out,
+                    predictions_csv(prediction->predictions), "--out");
     SplitScores result{set.split.name,
                        score(prediction->predictions, set.scored),
                        set.split.sha256};
@@ -255,7 +257,7 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
     print_scores(std::move(result),
                  {prediction->predictions, config.eval, set.scored, others,
                   rules, &manifest, groups},
-                 options.scoring, device.cores);
+                 options.scoring, device.cores, config.launch.timeout_s);
   }
   return 0;
 }

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/output_file.hpp"
@@ -261,6 +262,12 @@ double timeout_of_start(const std::vector<std::string>& set) {
       timeout_s = said;
   }
   return timeout_s;
+}
+
+void write_in_time(double timeout_s, const std::filesystem::path& path,
+                   std::string_view text, const std::string& option) {
+  const StorageWait wait(timeout_s, "writing " + path.string());
+  write_atomically(path, text, {}, option);
 }
 
 }  // namespace chexnet

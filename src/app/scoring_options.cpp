@@ -165,7 +165,8 @@ std::vector<SubgroupTable> subgroups(const Scored& scored, ShownDraws& draws) {
 }  // namespace
 
 void print_scores(SplitScores result, const Scored& scored,
-                  const ScoringOptions& options, int threads) {
+                  const ScoringOptions& options, int threads,
+                  double timeout_s) {
   const auto& [predictions, config, findings, others, own_rules, manifest,
                groups] = scored;
   std::optional<DecisionRules> chosen;
@@ -191,12 +192,12 @@ void print_scores(SplitScores result, const Scored& scored,
   result.prevalence = options.prevalence;
   result.against = options.against;
   if (!options.figures.empty())
-    write_atomically(
-        options.figures,
+    write_in_time(
+        timeout_s, options.figures,
         figures_csv({result.figures, result.points, result.prevalence,
                      result.reliability, result.subgroups,
                      result.comparison ? &*result.comparison : nullptr}),
-        {}, "--figures");
+        "--figures");
   std::cout << (options.json ? json_text(scores_json(result))
                              : scores_text(result))
             << std::endl;

@@ -58,8 +58,9 @@ struct Scored {
 
 // Completes `result`, which has the scores, by figures, operating points and
 // the comparison, subgroups and reliability, writes --figures and prints all.
-// Thresholds are those chosen on --choose-on, else the model's.
+// Thresholds are those chosen on --choose-on, else the model's. `timeout_s`: of
+// writing.
 void print_scores(SplitScores result, const Scored& scored,
-                  const ScoringOptions& options, int threads);
+                  const ScoringOptions& options, int threads, double timeout_s);
 
 }  // namespace chexnet

@@ -71,7 +71,8 @@ void check_words(const TrainOptions& options) {
 int run(const TrainOptions& options, Invocation& invocation) {
   check_words(options);
   std::optional<StorageWait> files(std::in_place, timeout_of_start(options.set),
-                                   "reading the config");
+                                   "reading the config and looking at what "
+                                   "is to be written");
   const Config config =
       load_config({options.files.begin(), options.files.end()}, options.set,
                   &invocation.variables, [&](Config& c) {

@@ -53,7 +53,7 @@ hangs_in_mpi scores MPI_Test 40 evaluate "$scratch/model" --split test
 hangs_in_mpi barrier MPI_Ibarrier 1 pack "$small" --out "$scratch/y.pack"
 late='took more than 4 s on .* does the storage answer'
 model=".storage. reading the model.* $late"
-hangs config small.yaml ".storage. reading the config $late" train "$small" --out "$scratch/config"
+hangs config small.yaml ".storage. reading the config and looking at what is to be written $late" train "$small" --out "$scratch/config"
 hangs folder held/log ".storage. taking the run folder $scratch/held $late" train "$small" --out "$scratch/held"
 hangs table .csv 'finding the images made no progress for 4 s' train "$small" --out "$scratch/table"
 hangs model model.safetensors "$model" evaluate "$scratch/model" --split test
@@ -82,6 +82,14 @@ if mkfs.ext4 -q "$scratch/image" && mount -o loop "$scratch/image" "$disk" && fs
   await_step "$disk/run" 3 "$scratch/log"
   fsfreeze --freeze "$disk"
   wait "${job[frozen]}"; rc=$?
+  for name in out svg; do
+    case $name in
+      out) command=(evaluate "$scratch/model" --split test --out "$disk/scores.csv") ;;
+      svg) command=(find-lr "$small" --steps 20 --svg "$disk/rates.svg") ;;
+    esac
+    timeout 40 "$program" "${command[@]}" --set launch.timeout_s=4 --set launch.ranks=1 >"$scratch/$name.log" 2>&1 &
+    await "--$name is named on a file system that is frozen" grep -qE "storage. (writing|looking|reading).* $disk/.* took more than 4 s" "$scratch/$name.log"
+  done
   fsfreeze --unfreeze "$disk"
   check "a file system that is frozen ends the run (exit $rc)" [ $rc = 7 ]
   check "a rank says which phase it is in" grep -qE "error: .watchdog. Rank.* 0.* on .* last good checkpoint: unknown, as the run folder does not answer" "$scratch/log"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,9 @@ struct LaunchOptions {
 // launch.timeout_s for what a command reads before it knows its config: as
 // --set says, else the default.
 double timeout_of_start(const std::vector<std::string>& set);
+// As write_atomically(), within `timeout_s` (StorageWait).
+void write_in_time(double timeout_s, const std::filesystem::path& path,
+                   std::string_view text, const std::string& option);
 
 // --device of commands without a config file.
 void add_device_option(CLI::App& command, std::string& device);

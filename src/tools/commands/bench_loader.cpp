@@ -187,7 +187,8 @@ int run(const BenchLoaderOptions& options, Invocation& invocation) {
     throw ConfigError(
         "[bench] nothing to load. Hint: a config, or --images FOLDER");
   if (!options.svg.empty())
-    write_atomically(options.svg, svg_plot(plot) + "\n", {}, "--svg");
+    write_in_time(timeout_of_start(options.set), options.svg,
+                  svg_plot(plot) + "\n", "--svg");
   if (options.json)
     std::cout << json_text(Json{{"sources", sources},
                                 {"peak_bytes", peak_rss_bytes()}})

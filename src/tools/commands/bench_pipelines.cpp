@@ -153,11 +153,12 @@ int run(const BenchPipelinesOptions& options, Invocation& invocation) {
   }
   progress.clear();
   if (!options.svg.empty())
-    write_atomically(options.svg, svg_plot(rate) + "\n", {}, "--svg");
+    write_in_time(timeout_of_start({}), options.svg, svg_plot(rate) + "\n",
+                  "--svg");
   if (!options.svg.empty())
-    write_atomically(
-        options.svg.substr(0, options.svg.rfind(".svg")) + "-cpu.svg",
-        svg_plot(cpu) + "\n", {}, "--svg");
+    write_in_time(timeout_of_start({}),
+                  options.svg.substr(0, options.svg.rfind(".svg")) + "-cpu.svg",
+                  svg_plot(cpu) + "\n", "--svg");
   if (options.json) std::cout << Json{{"results", results}}.dump() << std::endl;
   return 0;
 }

@@ -93,9 +93,9 @@ int bench_run(const BenchRunOptions& options, Invocation& invocation) {
                 "chexnet-train inspect CONFIG names them");
   if (comm.rank() != 0) return 0;
   if (!options.svg.empty())
-    write_atomically(options.svg,
-                     svg_overlap(overlap_of(measured.rates, stages.images)), {},
-                     "--svg");
+    write_in_time(config.launch.timeout_s, options.svg,
+                  svg_overlap(overlap_of(measured.rates, stages.images)),
+                  "--svg");
   print(measured, options.json);
   return 0;
 }

@@ -195,7 +195,7 @@ void draw(const std::string& path, const std::string& name,
     if (row.measured > 0) measured.points.emplace_back(p.ranks, row.measured);
   }
   if (!measured.points.empty()) plot.curves.push_back(std::move(measured));
-  write_atomically(path, svg_plot(plot) + "\n", {}, "--svg");
+  write_in_time(timeout_of_start({}), path, svg_plot(plot) + "\n", "--svg");
 }
 
 // Also what the cluster file left out and is assumed.

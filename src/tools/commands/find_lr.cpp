@@ -124,7 +124,8 @@ int find_lr(const FindLrOptions& options, Invocation& invocation) {
   progress.clear();
   if (context.comm.rank() != 0) return 0;
   if (!options.svg.empty())
-    write_atomically(options.svg, picture_of(curve), {}, "--svg");
+    write_in_time(context.config.launch.timeout_s, options.svg,
+                  picture_of(curve), "--svg");
   if (options.json)
     std::cout << json_text(curve_json(curve, run.batch())) << "\n";
   else

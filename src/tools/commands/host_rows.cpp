@@ -6,8 +6,10 @@
 #include <map>
 #include <utility>
 
+#include "chexnet/app/run_options.hpp"
 #include "chexnet/comm/cuda_library.hpp"
 #include "chexnet/comm/gather_json.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
 #include "chexnet/launch/machine/core_check.hpp"
@@ -63,6 +65,8 @@ HostChecks of_hosts(const std::string& folder, Communicator& comm,
   const RanksHere ranks = ranks_here(comm, device);
   Json mine;
   if (world.local_rank == 0) {
+    const StorageWait wait(timeout_of_start({}),
+                           "looking at this host and its folder " + folder);
     const int visible = CudaLibrary::visible_gpus();
     auto checks = check_host(
         {.folder = folder,

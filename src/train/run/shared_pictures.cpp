@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "chexnet/core/checksum.hpp"
@@ -27,13 +28,18 @@ bool of_two_splits(const Candidates& images) {
   });
 }
 
-// The bytes of an image: how many they are (0: nothing is known), and their
-// checksum, or else where they end in a local file.
+// The bytes of an image: how many they are (0: nothing is known), and what
+// tells them from others: a checksum, or else where they end in a local file.
 struct Content {
   uint64_t length = 0;
   std::string sum{};
   uint64_t end = 0;
+  bool has_crc32c = false;  // `sum` is that
 };
+
+std::string crc32c_text(uint32_t sum) {
+  return "crc32c " + std::to_string(sum);
+}
 
 Content content_of(const ImageIndex& index, uint32_t row) {
   const ImageLocation& place = index.location(row);
@@ -48,24 +54,34 @@ Content content_of(const ImageIndex& index, uint32_t row) {
       return {entry.length, "", entry.offset + entry.length};
     case ContainerKind::kTarGz:
     case ContainerKind::kPack:
-      return {entry.length, std::to_string(entry.crc32c)};
+      return {entry.length, crc32c_text(entry.crc32c), 0, true};
     case ContainerKind::kTfrecord:
       return {};
   }
   return {};
 }
 
+// `whole`: of local files a CRC32C of all bytes, else a sum of their end.
 // Empty: unreadable.
-std::string sum_of(const ImageIndex& index, uint32_t row) {
+std::string sum_of(const ImageIndex& index, uint32_t row, bool whole) {
   const Content content = content_of(index, row);
   if (!content.sum.empty()) return content.sum;
-  std::string bytes(std::min(content.length, kEndBytes), '\0');
+  std::string bytes(
+      whole ? content.length : std::min(content.length, kEndBytes), '\0');
   const auto& container = index.containers()[index.location(row).container];
   std::ifstream file(container.path, std::ios::binary);
   file.seekg(static_cast<std::streamoff>(content.end - bytes.size()));
   if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
     return "";
-  return sha256_hex(bytes);
+  if (!whole) return sha256_hex(bytes);
+  return crc32c_text(crc32c(std::as_bytes(std::span(bytes))));
+}
+
+// One sum tells all of them.
+bool need_crc32c(const ImageIndex& index, const Candidates& images) {
+  return std::ranges::any_of(images, [&](const Candidate& image) {
+    return content_of(index, image.row).has_crc32c;
+  });
 }
 
 }  // namespace
@@ -88,22 +104,31 @@ SharedPictures find_shared_pictures(const Dataset& dataset, int threads,
   std::erase_if(by_length,
                 [](const auto& same) { return !of_two_splits(same.second); });
 
-  std::vector<std::pair<uint64_t, Candidate>> read;
+  struct Read {
+    uint64_t length;
+    Candidate image;
+    bool whole;
+  };
+  std::vector<Read> read;
   for (const auto& [length, images] : by_length) {
     found.alike += images.size();
     if (read.size() + images.size() > most) continue;
-    for (const auto& image : images) read.emplace_back(length, image);
+    const bool whole = need_crc32c(index, images);
+    for (const auto& image : images) read.push_back({length, image, whole});
   }
   found.compared = read.size();
   std::vector<std::string> sums(read.size());
   parallel_for(
       read.size(), threads,
-      [&](size_t i) { sums[i] = sum_of(index, read[i].second.row); }, tick);
+      [&](size_t i) {
+        sums[i] = sum_of(index, read[i].image.row, read[i].whole);
+      },
+      tick);
 
   std::map<std::pair<uint64_t, std::string>, Candidates> same;
   for (size_t i = 0; i < read.size(); ++i)
     if (!sums[i].empty())
-      same[{read[i].first, sums[i]}].push_back(read[i].second);
+      same[{read[i].length, sums[i]}].push_back(read[i].image);
   const auto text = [&](const Candidate& image) {
     return dataset.manifest.images[image.row] + " (" + image.split->name + ")";
   };

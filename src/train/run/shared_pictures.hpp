@@ -24,9 +24,9 @@ struct SharedPictures {
 
 // Files and members of tar archives of this machine are the same where they
 // have one length and one end of 4 KiB (that of a PNG holds the checksum of its
-// pixels); what is in a tar.gz or a pack, or is an object, where it has one
-// length and one checksum. Reads at most `most` ends; what cannot be read is
-// left to training.
+// pixels), beside what is in a tar.gz or a pack where all bytes have one
+// checksum; objects where they have one ETag. Reads at most `most` ends; what
+// cannot be read is left to training.
 SharedPictures find_shared_pictures(
     const Dataset& dataset, int threads, size_t most,
     const std::function<void()>& tick = [] {});

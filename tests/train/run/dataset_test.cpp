@@ -179,13 +179,29 @@ TEST_CASE("a picture that is in two splits under two names is told") {
                        " && tar cf images.tar -C set images && tar czf "
                        "images.tar.gz -C set images")
                           .c_str()) == 0);
-  for (const auto* place : {"images.pack", "images.tar", "images.tar.gz"}) {
-    set.run.config.data.images = {at + "/" + place};
+  const auto is_seen = [&](const std::vector<std::string>& places) {
+    set.run.config.data.images = places;
     const SharedPictures there = found(100);
     CHECK(there.count == two.count);
     CHECK(there.example == two.example);
     CHECK(there.unknown == 0);
+  };
+  for (const auto* place : {"images.pack", "images.tar", "images.tar.gz"})
+    is_seen({at + "/" + place});
+  // A split in files, the others in an archive.
+  fs::create_directory(at + "/files");
+  std::string names;
+  for (const auto row : set.whole.test.rows) {
+    const std::string& name = files.manifest.images[row];
+    names += " " + name;
+    fs::rename(at + "/set/images/" + name, at + "/files/" + name);
   }
+  REQUIRE(std::system(
+              ("cd " + at + " && tar czf rest.tar.gz -C set images").c_str()) ==
+          0);
+  is_seen({at + "/files", at + "/rest.tar.gz"});
+  REQUIRE(std::system(("cd " + at + "/files && mv" + names + " ../set/images")
+                          .c_str()) == 0);
   set.run.config.data.images = {at + "/records"};
   CHECK(found(100).unknown == job.rows.size());
   set.run.config.data.images = {at + "/set/images"};

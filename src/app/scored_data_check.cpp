@@ -84,10 +84,10 @@ void warn_of_pictures_in_two_splits(const fs::path& model) {
   if (run.empty() || !fs::exists(run / "results.json", error)) return;
   const Json results = read_results(run);
   if (const double shared = shared_pictures(results); shared > 0)
-    log_warning("[evaluate] " + number_text(shared) +
-                " pictures of the run's validation or test were also in "
-                "another split, under another name: figures of them are too "
-                "good. Hint: `inspect` lists them");
+    log_warning("[evaluate] in another split under another name, too: " +
+                counted(static_cast<int64_t>(shared), "picture") +
+                " of the run's validation or test, whose figures are too good. "
+                "Hint: `inspect` lists them");
 }
 
 }  // namespace

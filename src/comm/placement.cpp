@@ -129,6 +129,16 @@ std::vector<PlacementRow> rows_of(
   return rows;
 }
 
+// Of a rank on `cpus`, which are as they should be.
+std::string good_or_crowded(const Machine& machine,
+                            const std::vector<RankAffinity>& neighbors,
+                            const std::vector<int>& cpus) {
+  const auto cores = static_cast<int64_t>(cores_of(machine, cpus).size());
+  const auto alike = std::ranges::count(neighbors, cpus, &RankAffinity::cpus);
+  if (cores == 0 || alike <= cores) return "good";
+  return formatted("{} ranks share {} cores", alike, cores);
+}
+
 std::string lost_cpus_hint(const Environment& env) {
   for (const char* name : kStepVariables)
     if (env(name) != nullptr)
@@ -176,14 +186,7 @@ RankPlacement place_ranks(Communicator& comm, BindPolicy bind,
 
   RankPlacement placed;
   placed.cpus = neighbors[me].cpus;
-  const auto own_cores = cores_of(machine, placed.cpus).size();
-  const auto alike = std::ranges::count(
-      neighbors, placed.cpus, [](const auto& rank) { return rank.cpus; });
-  const bool is_crowded =
-      own_cores > 0 && alike > static_cast<std::ptrdiff_t>(own_cores);
-  std::string binding =
-      is_crowded ? formatted("{} ranks share {} cores", alike, own_cores)
-                 : "good";
+  std::string binding = good_or_crowded(machine, neighbors, placed.cpus);
   if (bind == BindPolicy::kOff) {
     binding = "not checked";
   } else if (wanted.found != Binding::kGood) {

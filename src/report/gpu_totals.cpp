@@ -20,7 +20,7 @@ struct CauseText {
 constexpr std::array<CauseText, kIdleCauses> kCauses = {{
     {"for data", "`status RUN` says what reading lacks"},
     {"for the host to launch work",
-     "a larger train.batch; train.record_step other than off"},
+     "a larger train.batch; train.record_step=auto where it is off"},
     {"for other ranks", "`doctor`, and the stragglers of `status RUN`"},
     {"for checkpoints", "a larger checkpoint.every_steps, or a faster disk"},
     {"in evaluations", "a smaller validation split"},
@@ -71,7 +71,11 @@ std::optional<double> GpuTotals::joules_per_image() const {
 }
 
 bool GpuTotals::keeps_rule() const {
-  return busy_fraction >= kBusyRule && utilization >= kMeanRule;
+  const auto busy = by_rank.find("busy_fraction");
+  return least_utilization >= kMeanRule && busy != by_rank.end() &&
+         std::ranges::all_of(busy->second, [](const auto& of_rank) {
+           return of_rank.second >= kBusyRule;
+         });
 }
 
 std::optional<GpuTotals> gpu_totals(const json& event) {
@@ -139,7 +143,8 @@ std::string gpu_figures_text(const GpuTotals& totals) {
         ", " + percent(100 * *totals.flops_utilization) + " of the peak FLOP/s";
   if (totals.throttled_fraction > 0)
     text += ", throttled in " + percent(100 * totals.throttled_fraction) +
-            " of the samples (" + totals.throttle_reasons + ")";
+            " of the samples" + (totals.gpus > 1 ? " of one" : "") + " (" +
+            totals.throttle_reasons + ")";
   return text;
 }
 
@@ -156,6 +161,9 @@ std::string gpu_rule_text(const GpuTotals& totals) {
     if (totals.idle[cause] >= 1)
       parts.push_back(fixed(totals.idle[cause], 0) + " " + kCauses[cause].what);
   std::string text = rule + "does not hold";
+  if (totals.gpus > 1 && totals.utilization >= kMeanRule)
+    text += " for rank " + std::to_string(totals.least_rank) + ", " +
+            percent(totals.least_utilization) + " busy";
   if (parts.empty()) return text;
   return text + ": of the " + percent(100 - totals.utilization) + " idle, " +
          listed(parts, parts.size()) + ". Hint: " + kCauses[order[0]].help;

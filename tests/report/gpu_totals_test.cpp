@@ -56,8 +56,8 @@ TEST_CASE("totals of GPUs: means, sums and the least of the ranks") {
   CHECK(gpu_figures_text(*totals) ==
         "82 % busy in the mean (rank 2 least, 60 %), over 90 % in 70 % of the "
         "samples, at most 2.0 GiB each, 800 W, 1600 MHz, 12.50 J an image, "
-        "31 % of the peak FLOP/s, throttled in 25 % of the samples (power "
-        "cap)");
+        "31 % of the peak FLOP/s, throttled in 25 % of the samples of one "
+        "(power cap)");
   CHECK(gpu_rule_text(*totals) ==
         "the rule (over 90 %, busy at least 80 % of the time) does not hold: "
         "of the 18 % idle, 12 for data, 6 for the host to launch work. "
@@ -89,6 +89,21 @@ TEST_CASE("the rule holds from 90 and 80 percent on") {
   good["busy_fraction"] = {{"0", 0.8}};
   good["utilization"] = {{"0", 89.9}};
   CHECK_FALSE(gpu_totals(good)->keeps_rule());
+}
+
+TEST_CASE("the rule holds for each GPU or not at all") {
+  nlohmann::json lazy = event();
+  lazy["utilization"] = {{"0", 99}, {"1", 99}, {"2", 99}, {"3", 64}};
+  lazy["busy_fraction"] = {{"0", 1}, {"1", 1}, {"2", 1}, {"3", 1}};
+  const auto totals = gpu_totals(lazy);
+  CHECK_FALSE(totals->keeps_rule());
+  CHECK(gpu_rule_text(*totals).find(
+            "does not hold for rank 3, 64 % busy: of the 10 % idle, ") !=
+        std::string::npos);
+  lazy["utilization"]["3"] = 99;
+  CHECK(gpu_totals(lazy)->keeps_rule());
+  lazy["busy_fraction"]["3"] = 0.7;
+  CHECK_FALSE(gpu_totals(lazy)->keeps_rule());
 }
 
 TEST_CASE(

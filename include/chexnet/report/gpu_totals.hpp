@@ -42,7 +42,8 @@ struct GpuTotals {
 
   std::optional<double> joules_per_image() const;
   // Dell's tips for GPU runs: utilization stays over 90 %, with occasional dips
-  // down to 10-25 %, and a GPU is busy at least 80 % of the job's time.
+  // down to 10-25 %, and a GPU is busy at least 80 % of the job's time. Of each
+  // GPU.
   bool keeps_rule() const;
 };
 

@@ -151,6 +151,7 @@ ExitCode TrainingLoop::run_steps(Loader& loader) {
   while (state_.step < total_steps_ && !out_of_patience()) {
     const int64_t step = state_.step + 1;
     parts_.profiler.set_step(step);
+    if (parts_.timeline.begins_at(step)) finish_steps();  // the one before
     if (parts_.timeline.begin_step(step, watch_.times(loader.stats())))
       loader.record(parts_.profiler.recording());
     const Batch* batch = next_batch(loader);
@@ -208,8 +209,21 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
   ++state_.step;
   state_.position += static_cast<uint64_t>(parts_.decisions.batch);
   if (result) take(*result);
+  // What follows is no part of a step, so the device's time is counted before.
+  if (pause_after_step().any() || parts_.timeline.ends_at(state_.step))
+    finish_steps();
   watch_.step_done(state_.step, flops_per_image(parts_));
   return lr;
+}
+
+TrainingLoop::Pause TrainingLoop::pause_after_step() const {
+  const Config& config = parts_.config;
+  const int64_t every = config.checkpoint.every_steps;
+  const int64_t epochs = epochs_complete(config.train, state_.step,
+                                         parts_.decisions.batch, images_);
+  return {.run_ends = state_.step == total_steps_,
+          .epoch_ends = epochs > state_.epoch,
+          .checkpoint = every > 0 && state_.step % every == 0};
 }
 
 void TrainingLoop::take(const StepResult& result) {
@@ -228,30 +242,29 @@ void TrainingLoop::log(const Loader& loader, double lr) {
 
 bool TrainingLoop::after_step(const Loader& loader, double lr) {
   const Config& config = parts_.config;
-  const bool last = state_.step == total_steps_;
+  const Pause pause = pause_after_step();
+  const bool long_one = pause.run_ends || pause.epoch_ends;
   const int64_t epoch_before = state_.epoch;
   const bool was_frozen = frozen_for_now();
   state_.epoch = epochs_complete(config.train, state_.step,
                                  parts_.decisions.batch, images_);
-  const bool epoch_ends = state_.epoch > epoch_before;
 
-  if (last || epoch_ends || state_.step % config.run.log_every == 0) {
+  if (long_one || state_.step % config.run.log_every == 0) {
     finish_steps();
     log(loader, lr);
   }
   const int64_t verify_every = config.train.verify_every;
   if (verify_every > 0 && state_.step % verify_every == 0) verify_ranks();
-  if (epoch_ends || last) {
+  if (long_one) {
     if (!end_of_epoch(epoch_before)) return false;
-    if (was_frozen && !frozen_for_now() && !last) thaw();
+    if (was_frozen && !frozen_for_now() && !pause.run_ends) thaw();
     // Or the others would wait for rank 0's files in their next step.
     parts_.comm.barrier();
     log_.skip(loader);
     watch_.skip();
     return true;
   }
-  const int64_t every = config.checkpoint.every_steps;
-  if (every > 0 && state_.step % every == 0) {
+  if (pause.checkpoint) {
     const double start = now_s();
     checkpoint();
     log_.leave_out(now_s() - start);

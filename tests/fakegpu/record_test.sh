@@ -43,6 +43,17 @@ check "one line says so" [ "$(grep -c "a step cannot be recorded.*all ranks laun
 same "a rank without graphs" whole none
 FAKE_GPU_NO_GRAPHS=1 refused 5 "train.record_step=on asks for it" train "$small" "${quick[@]}" --ranks 2 --set train.record_step=on --out "$scratch/refused"
 
+# A timeline of some steps has what the GPU computed in these, whether the host waited for each (run.log_every) or not.
+for steps in 6:6 6:8; do
+  for every in 1 1000; do
+    start 1 "line-$steps-$every" --set train.record_step=on --set run.log_every=$every --timeline "$scratch/$steps-$every.json" --steps $steps
+  done
+done
+check "a timeline of N steps has the computing of N" look '
+one, as_well, three, these = (sum(e.get("name") == "computing on the GPU" for e in t["traceEvents"]) for t in (a, b, c, d))
+assert 0 < one == as_well and three == these == 3 * one, (one, as_well, three, these)
+' "$scratch"/6:6-1.json "$scratch"/6:6-1000.json "$scratch"/6:8-1.json "$scratch"/6:8-1000.json
+
 # In the steady state: one launch for the step, and little beside it; no memory, and no wait for an idle GPU.
 export FAKE_GPU_STEP_LOG=$scratch/steps
 FAKE_CUDA_LAZY=1 FAKE_CUDA_DELAY_US=0 start 2 counted --set train.record_step=on --set run.log_every=1000

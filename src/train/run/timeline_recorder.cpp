@@ -78,10 +78,14 @@ void TimelineRecorder::take_request(int64_t step) {
               {step + 1, step + kStepsOnRequest}};
 }
 
+bool TimelineRecorder::begins_at(int64_t step) const {
+  const auto& next = asked_ ? asked_ : given_;
+  return !now_ && next && step >= next->steps.first && step <= next->steps.last;
+}
+
 bool TimelineRecorder::begin_step(int64_t step, const StepTimes& times) {
+  if (!begins_at(step)) return false;
   auto& next = asked_ ? asked_ : given_;
-  if (now_ || !next || step < next->steps.first || step > next->steps.last)
-    return false;
   next->steps.first = step;  // that of a request or of a resume may be later
   start(*std::exchange(next, std::nullopt));
   times_ = times;
@@ -89,7 +93,7 @@ bool TimelineRecorder::begin_step(int64_t step, const StepTimes& times) {
 }
 
 bool TimelineRecorder::end_step(int64_t step, const StepTimes& times) {
-  if (!now_ || step < now_->steps.last) return false;
+  if (!ends_at(step)) return false;
   const Window window = *now_;
   const Overlap overlap = mean_overlap(comm_, times.since(times_));
   try {

@@ -44,6 +44,11 @@ class TimelineRecorder {
   // Once the ranks agreed that one is asked for, in step `step`: takes the file
   // away.
   void take_request(int64_t step);
+  // Whether begin_step(), or end_step(), of `step` begins or ends a recording
+  // of some steps. A device is waited for before: then the recording has what
+  // it does in these steps, all of it and nothing else.
+  bool begins_at(int64_t step) const;
+  bool ends_at(int64_t step) const { return now_ && step >= now_->steps.last; }
   // `times`: up to this step. True: the profiler has another recording, which
   // the loader is to get.
   bool begin_step(int64_t step, const StepTimes& times);

@@ -57,12 +57,9 @@ std::vector<RunSummary> runs_with_results(const std::vector<fs::path>& folders,
     }
     try {
       results.push_back(read_results(folder));
-      if (const double shared = shared_pictures(results.back()); shared > 0)
-        sentences.push_back(run.name + ": its figures are too good, as " +
-                            plural(number_text(shared), "picture") +
-                            " of validation or test " +
-                            (shared == 1 ? "is" : "are") +
-                            " also in another split, under another name");
+      if (const std::string shared = shared_pictures_text(results.back());
+          !shared.empty())
+        sentences.push_back(run.name + "'s figures: " + shared);
     } catch (const Error& e) {
       log_warning(e.what());
       leave_out("its results.json is damaged");

@@ -45,6 +45,33 @@ double number_in(const json& event, const char* key) {
 
 std::string percent(double value) { return fixed(value, 0) + " %"; }
 
+std::string idle_figure(size_t cause) {
+  return std::string("idle_") + kIdleCauseNames[cause];
+}
+
+// What the figure is of one GPU; 0: not told.
+double figure_of(const GpuTotals& totals, const std::string& name, int rank) {
+  const auto figure = totals.by_rank.find(name);
+  if (figure == totals.by_rank.end()) return 0;
+  const auto of_rank = figure->second.find(rank);
+  return of_rank == figure->second.end() ? 0 : of_rank->second;
+}
+
+int least_of(const ByRank& figures) {
+  return std::ranges::min_element(
+             figures, {}, [](const auto& of_rank) { return of_rank.second; })
+      ->first;
+}
+
+// Of a rule that does not hold: the rank that keeps it least.
+int rule_breaker(const GpuTotals& totals) {
+  const auto busy = totals.by_rank.find("busy_fraction");
+  const bool by_utilization = totals.least_utilization < kMeanRule ||
+                              busy == totals.by_rank.end() ||
+                              busy->second.empty();
+  return by_utilization ? totals.least_rank : least_of(busy->second);
+}
+
 }  // namespace
 
 ByRank figures_by_rank(const json& of_ranks) {
@@ -88,14 +115,12 @@ std::optional<GpuTotals> gpu_totals(const json& event) {
     return of.second < 0 || of.second > 100;
   });
   if (utilization.empty() || is_damaged) return std::nullopt;
-  const auto least = std::ranges::min_element(
-      utilization, {}, [](const auto& of_rank) { return of_rank.second; });
   totals.gpus = static_cast<int>(utilization.size());
   totals.seconds = number_in(event, "seconds");
   totals.images = number_in(event, "images");
   totals.utilization = mean_of(utilization);
-  totals.least_rank = least->first;
-  totals.least_utilization = least->second;
+  totals.least_rank = least_of(utilization);
+  totals.least_utilization = utilization.at(totals.least_rank);
   totals.busy_fraction = mean_of(by_rank["busy_fraction"]);
   totals.full_fraction = mean_of(by_rank["full_fraction"]);
   totals.memory_bytes = most_of(by_rank["memory_bytes"]);
@@ -117,8 +142,7 @@ std::optional<GpuTotals> gpu_totals(const json& event) {
   if (const double share = number_in(event, "flops_utilization"); share > 0)
     totals.flops_utilization = share;
   for (size_t i = 0; i < kCauses.size(); ++i)
-    totals.idle[i] =
-        mean_of(by_rank[std::string("idle_") + kIdleCauseNames[i]]);
+    totals.idle[i] = mean_of(by_rank[idle_figure(i)]);
   return totals;
 }
 
@@ -152,20 +176,26 @@ std::string gpu_rule_text(const GpuTotals& totals) {
   const std::string rule =
       "the rule (over 90 %, busy at least 80 % of the time) ";
   if (totals.keeps_rule()) return rule + "holds";
+  const int rank = rule_breaker(totals);
+  const double utilization = figure_of(totals, "utilization", rank);
+  std::array<double, kIdleCauses> idle{};
   std::vector<size_t> order(kCauses.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+    idle[i] = figure_of(totals, idle_figure(i), rank);
+  }
   std::ranges::stable_sort(order, std::greater(),
-                           [&](size_t cause) { return totals.idle[cause]; });
+                           [&](size_t cause) { return idle[cause]; });
   std::vector<std::string> parts;
   for (const size_t cause : order)
-    if (totals.idle[cause] >= 1)
-      parts.push_back(fixed(totals.idle[cause], 0) + " " + kCauses[cause].what);
+    if (idle[cause] >= 1)
+      parts.push_back(fixed(idle[cause], 0) + " " + kCauses[cause].what);
   std::string text = rule + "does not hold";
-  if (totals.gpus > 1 && totals.utilization >= kMeanRule)
-    text += " for rank " + std::to_string(totals.least_rank) + ", " +
-            percent(totals.least_utilization) + " busy";
+  if (totals.gpus > 1)
+    text += " for rank " + std::to_string(rank) + ", " + percent(utilization) +
+            " busy";
   if (parts.empty()) return text;
-  return text + ": of the " + percent(100 - totals.utilization) + " idle, " +
+  return text + ": of the " + percent(100 - utilization) + " idle, " +
          listed(parts, parts.size()) + ". Hint: " + kCauses[order[0]].help;
 }
 

@@ -57,7 +57,7 @@ std::string what_of_patients(const Json& results) {
   if (*leaked > 0)
     return " Patients in two splits: " + number_text(*leaked) +
            ", so the figures are too good.";
-  if (shared_pictures(results) > 0)
+  if (!shared_pictures_text(results).empty())
     return " No patient is in both by the names, but pictures are.";
   return " No patient is in both.";
 }

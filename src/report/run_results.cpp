@@ -165,8 +165,13 @@ Json read_results(const std::filesystem::path& folder) {
       path.string());
 }
 
-double shared_pictures(const Json& results) {
-  return number(member(results, "data"), "pictures_in_two_splits").value_or(0);
+std::string shared_pictures_text(const Json& results) {
+  const double shared =
+      number(member(results, "data"), "pictures_in_two_splits").value_or(0);
+  if (shared <= 0) return {};
+  return "they are too good, as " + plural(number_text(shared), "picture") +
+         " of validation or test " + (shared == 1 ? "is" : "are") +
+         " also in another split, under another name";
 }
 
 }  // namespace chexnet

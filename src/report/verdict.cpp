@@ -84,12 +84,9 @@ std::vector<std::string> limits_of_use(const Json& results,
       "research and is not a medical device.",
       "X-rays unlike those it was tested on (other sites, devices, views, "
       "ages): nothing here tells how it does there."};
-  if (const double shared = shared_pictures(results); shared > 0)
-    limits.push_back(
-        "Expecting these figures elsewhere: they are too good, as " +
-        plural(number_text(shared), "picture") + " of validation or test " +
-        (shared == 1 ? "is" : "are") +
-        " also in another split, under another name (`inspect` lists them).");
+  if (const std::string shared = shared_pictures_text(results); !shared.empty())
+    limits.push_back("Expecting these figures elsewhere: " + shared +
+                     " (`inspect` lists them).");
   if (split == "val")
     limits.emplace_back(
         "Expecting these figures elsewhere: they are too good, as checkpoint "

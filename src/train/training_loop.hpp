@@ -77,13 +77,13 @@ class TrainingLoop {
   void tune_buckets(double step_s);
   // What became of the oldest step that was not known.
   void take(const StepResult& result);
-  // Waits until every step that was launched is known.
   // What comes between the step that was made and the next one.
   struct Pause {
     bool run_ends, epoch_ends, checkpoint;
     bool any() const { return run_ends || epoch_ends || checkpoint; }
   };
   Pause pause_after_step() const;  // before after_step()
+  // Waits until every step that was launched is known.
   void finish_steps();
   void count_skipped(const StepResult& result);
   // Those whose own loss is not finite, on every rank; empty: none. Collective.

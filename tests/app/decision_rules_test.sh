@@ -22,6 +22,10 @@ evaluate "$last" --split test --json --figures "$scratch/own.csv" >"$scratch/own
 evaluate "$last" --split test --json --figures "$scratch/chosen.csv" --choose-on "$scratch/val.csv" >"$scratch/chosen.json"
 check "a table that may be another model's is warned of" grep -q "val.csv is none of the tables that the model's run wrote" "$scratch/err"
 evaluate "$last" --split train >/dev/null; check "figures of training images are called too good" grep -q "figures of them are too good" "$scratch/err"
+mv "$run/results.json" "$scratch/results.json"; echo '{' >"$run/results.json"
+evaluate "$last" --split test --json --figures "$scratch/own.csv" >/dev/null; check "a damaged results.json stops no scoring" [ $? = 0 ]
+check "and is warned of" grep -q "^warning: .*$run/results.json:" "$scratch/err"
+mv "$scratch/results.json" "$run/results.json"
 check "the model's thresholds are those of its validation" cmp "$scratch/own.csv" "$scratch/chosen.csv"
 check "figures agree with the rules" python3 "$checks" rules "$scratch"
 evaluate "$last" >"$scratch/text"

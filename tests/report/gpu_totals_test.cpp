@@ -59,9 +59,9 @@ TEST_CASE("totals of GPUs: means, sums and the least of the ranks") {
         "31 % of the peak FLOP/s, throttled in 25 % of the samples of one "
         "(power cap)");
   CHECK(gpu_rule_text(*totals) ==
-        "the rule (over 90 %, busy at least 80 % of the time) does not hold: "
-        "of the 18 % idle, 12 for data, 6 for the host to launch work. "
-        "Hint: `status RUN` says what reading lacks");
+        "the rule (over 90 %, busy at least 80 % of the time) does not hold "
+        "for rank 2, 60 % busy: of the 40 % idle, 33 for data, 7 for the host "
+        "to launch work. Hint: `status RUN` says what reading lacks");
   const Json json = gpu_totals_json(totals);
   CHECK(json["by_rank"]["power_w"]["2"] == 190);
   CHECK(json["idle"]["input"] == 12);
@@ -97,13 +97,19 @@ TEST_CASE("the rule holds for each GPU or not at all") {
   lazy["busy_fraction"] = {{"0", 1}, {"1", 1}, {"2", 1}, {"3", 1}};
   const auto totals = gpu_totals(lazy);
   CHECK_FALSE(totals->keeps_rule());
-  CHECK(gpu_rule_text(*totals).find(
-            "does not hold for rank 3, 64 % busy: of the 10 % idle, ") !=
-        std::string::npos);
+  CHECK(gpu_rule_text(*totals).ends_with("for rank 3, 64 % busy"));
+  lazy["idle_input"] = {{"0", 1}, {"3", 31}};
+  lazy["idle_communication"] = {{"0", 1}, {"3", 5}};
+  CHECK(gpu_rule_text(*gpu_totals(lazy))
+            .find("does not hold for rank 3, 64 % busy: of the 36 % idle, 31 "
+                  "for data, 5 for other ranks. Hint: ") != std::string::npos);
   lazy["utilization"]["3"] = 99;
   CHECK(gpu_totals(lazy)->keeps_rule());
-  lazy["busy_fraction"]["3"] = 0.7;
+  lazy["busy_fraction"]["2"] = 0.7;
   CHECK_FALSE(gpu_totals(lazy)->keeps_rule());
+  CHECK(gpu_rule_text(*gpu_totals(lazy))
+            .find("does not hold for rank 2, 99 % busy: of the 1 % idle") !=
+        std::string::npos);
 }
 
 TEST_CASE(

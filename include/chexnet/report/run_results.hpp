@@ -53,8 +53,8 @@ void write_results(const std::filesystem::path& folder, const RunFacts& facts,
 // somebody else (report_values.hpp). CheckpointError: there is none, or it is
 // no such file.
 Json read_results(const std::filesystem::path& folder);
-// Validation and test images that are in another split, too, under another
-// name.
-double shared_pictures(const Json& results);
+// "they are too good, as N pictures …", of a run's figures, where validation
+// and test images are in another split, too, under another name; else empty.
+std::string shared_pictures_text(const Json& results);
 
 }  // namespace chexnet

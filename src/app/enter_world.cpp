@@ -152,16 +152,22 @@ FolderRecords records_of(const ParentTask& task) {
 
 // Every rank that is kept waiting says so, for who waits in vain cannot know
 // who does not come. The parent reads the post-mortem, and says it last.
-void end_late_start(const ParentTask& task, double waited_s) {
+void end_late_start(const ParentTask& task, bool on_one_host, double waited_s) {
   constexpr int kFileTimeout_s = 5;  // as for the watchdog
   constexpr auto kCode = static_cast<int>(ExitCode::kHang);
   exit_within(kFileTimeout_s, kCode);
-  records_of(task).explain_late_start(
-      "MPI's start did not end within " + fixed(waited_s, 0) + " s on " +
-          host_name() +
-          ": a host did not start its ranks, or the network between "
-          "them does not pass data",
-      kUnreachedHint);
+  const std::string what = "MPI's start did not end within " +
+                           fixed(waited_s, 0) + " s on " + host_name();
+  if (on_one_host)
+    records_of(task).explain_late_start(
+        what + ", where all ranks are",
+        "was a rank stopped, or does it wait for a driver?");
+  else
+    records_of(task).explain_late_start(
+        what +
+            ": a host did not start its ranks, or the network between them "
+            "does not pass data",
+        kUnreachedHint);
   exit_and_end_launcher(kCode);
 }
 
@@ -198,7 +204,8 @@ std::unique_ptr<Communicator> open_world(const LaunchConfig& config,
     apply(one_host_settings(config.network, mpi.family, env));
   auto comm = [&] {
     const double limit_s = std::max(config.timeout_s, kLeastStart_s);
-    WaitDeadline deadline(limit_s, [&] { end_late_start(task, limit_s); });
+    WaitDeadline deadline(
+        limit_s, [&] { end_late_start(task, ranks_share_host(env), limit_s); });
     const auto wait = deadline.wait();
     auto opened = open_mpi({config.timeout_s, mpi.family, mpi.by});
     if (opened->size() > 1) admit_own_hosts(*opened, env);

@@ -187,7 +187,8 @@ std::string auroc_of(const Setting& setting, const std::string& finding) {
   if (setting.runs.size() > 1) return spread_text(spread_of(values));
   const Json& figures = figures_of_finding(*setting.runs.front(), finding);
   return with_interval(number(figures, "auroc"),
-                       interval(figures, "auroc_interval"));
+                       interval(figures, "auroc_interval")) +
+         (is_true(figures, "few_positives") ? " (rough)" : "");
 }
 
 std::string figures_by_setting(const std::vector<Compared>& runs,

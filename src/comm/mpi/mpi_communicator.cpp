@@ -168,9 +168,10 @@ class MpiCommunicator final : public Communicator {
     blocked_ = hang_deadline(
         timeout_s_ + kBlockedCallAfter_s,
         formatted("[mpi] rank {} on {}: a call of MPI did not return in {} s. "
-                  "Hint: a stranger's connection to one of MPI's ports or a "
-                  "broken network may hold it up; else raise launch.timeout_s",
-                  world_.rank, host_name(), fixed(timeout_s_, 0)));
+                  "Hint: a stranger's connection to one of MPI's ports{} may "
+                  "hold it up; else raise launch.timeout_s",
+                  world_.rank, host_name(), fixed(timeout_s_, 0),
+                  on_one_host() ? "" : " or a broken network"));
   }
 
   ~MpiCommunicator() override {
@@ -394,9 +395,10 @@ class MpiCommunicator final : public Communicator {
       if (deadline.is_over(waited))
         throw HangError(
             "[mpi] rank {}: {} (collective {}) did not finish in {} s. Hint: "
-            "another rank has stopped or a link is down; see the other ranks' "
-            "logs, or raise launch.timeout_s",
-            world_.rank, what, sequence, fixed(timeout_s_, 0));
+            "another rank has stopped{}; see the other ranks' logs, or raise "
+            "launch.timeout_s",
+            world_.rank, what, sequence, fixed(timeout_s_, 0),
+            on_one_host() ? "" : " or a link is down");
 
       // Ranks may share cores: give them away while waiting, and sleep once it
       // takes long.
@@ -406,6 +408,8 @@ class MpiCommunicator final : public Communicator {
         ::sched_yield();
     }
   }
+
+  bool on_one_host() const { return world_.local_size == world_.size; }
 
   double timeout_s_;
   std::string chosen_by_;

@@ -26,7 +26,6 @@
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "chexnet/train/device.hpp"
-#include "chexnet/train/network_options.hpp"
 #include "chexnet/train/predict.hpp"
 #include "chexnet/train/run/config_agreement.hpp"
 #include "chexnet/train/run/eval_batch.hpp"
@@ -214,9 +213,6 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   }
   check_eval_batch(config, set.split, comm, device.where.is_cpu());
   const Manifest& manifest = set.dataset.manifest;
-  Network network(network_spec(config.model.arch),
-                  static_cast<int64_t>(manifest.finding_count()),
-                  network_options(config, device, comm));
   files.emplace(config.launch.timeout_s, kReadingFirst);
   TrainingOverlap overlap;  // rank 0
   Groups groups;            // rank 0
@@ -227,11 +223,12 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
                                 card, file);
   }
   files.reset();
-  read_shared_network(file, config, card, comm, network);
+  const ModelNetworks networks(file, config, card, device, comm);
   // Unweighted, so that losses of runs with other weights compare, and no
   // training split is needed.
   const LossWeights weights = no_loss_weights(manifest);
-  const RunContext context{config, comm, device, set.dataset, network, weights};
+  const RunContext context =
+      networks.context(config, comm, device, set.dataset, weights);
   const auto prediction = predict_split(context, set.split, stop_requested);
   const DecisionRules* rules = nullptr;  // rank 0
   if (comm.rank() == 0 && others.choose_on)

@@ -10,6 +10,7 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/core/checksum.hpp"
+#include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -17,6 +18,7 @@
 #include "chexnet/model/formats/export_texts.hpp"
 #include "chexnet/model/formats/named_weights.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/ensemble.hpp"
 #include "model_file.hpp"
 #include "test_vectors.hpp"
 
@@ -54,10 +56,15 @@ OnnxOptions onnx_options(const ModelDescription& model,
 // The network's own file. Libraries' networks take scaled channels and give
 // logits.
 ExportedFile write_model(const ExportOptions& options,
-                         const SafetensorsFile& weights,
+                         const SafetensorsFile& weights, size_t members,
                          const ModelDescription& model,
                          const std::string& origin, ExportFolder& folder) {
   if (!options.weights.empty()) {
+    if (members > 1)
+      throw ConfigError(
+          "[export] --weights: {} is an ensemble of {} networks. Hint: export "
+          "its members, or the ensemble as ONNX",
+          origin, members);
     const std::string name = "weights.safetensors";
     const WeightsFor library = kLibraries.at(options.weights);
     write_named_weights(folder.file(name), weights, model, library);
@@ -68,8 +75,11 @@ ExportedFile write_model(const ExportOptions& options,
   }
   ExportedFile file = {"model.onnx", kInputs.at(options.input),
                        kOutputs.at(options.output)};
-  folder.write(file.name, onnx_network(network_spec(model.arch),
-                                       float_tensors(weights, origin),
+  std::vector<FloatTensors> tensors;
+  for (size_t m = 0; m < members; ++m)
+    tensors.push_back(float_tensors(
+        members > 1 ? weights.part(member_prefix(m)) : weights, origin));
+  folder.write(file.name, onnx_network(network_spec(model.arch), tensors,
                                        onnx_options(model, file)));
   folder.write("config.pbtxt", triton_config(model, file));
   folder.write("labels.txt", labels_text(model));
@@ -98,10 +108,10 @@ int export_model(const ExportOptions& options) {
   const ModelCard card = read_model_card(file);
   const SafetensorsFile weights(file);
   const ModelDescription model = model_description(weights, origin);
-  ExportFolder folder(options.out);
+  ExportFolder folder("export", options.out);
   const auto vectors = make_test_vectors(file, card, kVectors, folder);
   const ExportedFile exported =
-      write_model(options, weights, model, origin, folder);
+      write_model(options, weights, card.members, model, origin, folder);
   folder.write("preprocessing.json", preprocessing_json(model, exported));
   folder.write("labels.json", labels_json(model, exported));
   if (card.rules)

@@ -28,10 +28,11 @@ Json json_or_null(const std::optional<Value>& value) {
 
 ImageScoreRows::ImageScoreRows(std::vector<std::string> findings,
                                std::optional<Decisions> decisions,
-                               size_t name_width)
+                               size_t name_width, bool is_ensemble)
     : findings_(std::move(findings)),
       decisions_(std::move(decisions)),
-      name_width_(name_width) {
+      name_width_(name_width),
+      is_ensemble_(is_ensemble) {
   assert(!decisions_ || decisions_->rules.size() == findings_.size());
 }
 
@@ -124,6 +125,7 @@ std::string ImageScoreRows::csv_heading() const {
     add("calibrated");
     add("positive");
   }
+  if (is_ensemble_) add("spread");
   return text + ",error,note\n";
 }
 
@@ -144,6 +146,7 @@ std::string ImageScoreRows::csv(const ImageScore& image) const {
       return positive ? std::string(*positive ? "1" : "0") : std::string();
     });
   }
+  if (is_ensemble_) add([&](size_t k) { return csv_number(image.spreads[k]); });
   return text + "," + csv_field(image.error) + "," + csv_field(image.note) +
          "\n";
 }
@@ -159,6 +162,8 @@ std::string ImageScoreRows::json(const ImageScore& image) const {
   }
   for (size_t k = 0; k < findings_.size(); ++k)
     json["probabilities"][findings_[k]] = image.probabilities[k];
+  for (size_t k = 0; k < image.spreads.size(); ++k)
+    json["spread"][findings_[k]] = image.spreads[k];
   if (!image.note.empty()) json["note"] = image.note;
   if (decisions_) {
     for (size_t k = 0; k < findings_.size(); ++k) {

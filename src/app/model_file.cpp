@@ -9,7 +9,11 @@
 
 #include "chexnet/comm/watch/wait_deadline.hpp"
 #include "chexnet/core/safetensors.hpp"
+#include "chexnet/report/run_summary.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/ensemble.hpp"
+#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/network_state.hpp"
 #include "chexnet/train/run/train_state.hpp"
 
 namespace chexnet {
@@ -26,10 +30,13 @@ Config model_config(const std::filesystem::path& file, const ModelCard& card,
     return load_config_text(origin, text, overrides.set, overrides.variables,
                             overrides.last);
   };
-  const auto kept = file.parent_path() / "state.json";
-  const bool in_run =
-      file.filename() == "model.safetensors" && std::filesystem::exists(kept);
-  if (in_run) {
+  const bool has_own_name = file.filename() == "model.safetensors";
+  const auto folder = file.parent_path();
+  const auto kept = folder / "state.json";
+  if (has_own_name && is_ensemble_folder(folder))
+    return load_config({folder / "config.yaml"}, overrides.set,
+                       overrides.variables, overrides.last);
+  if (has_own_name && std::filesystem::exists(kept)) {
     const auto text = CheckpointStore::read_state(file.parent_path());
     const TrainState state = TrainState::from_json(text, kept.string());
     return load(kept.string(), state.config);
@@ -38,19 +45,34 @@ Config model_config(const std::filesystem::path& file, const ModelCard& card,
   return load(file.string(), config_yaml(without_places(said)));
 }
 
-void read_shared_network(const std::filesystem::path& file,
-                         const Config& config, const ModelCard& card,
-                         Communicator& comm, Network& network) {
+ModelNetworks::ModelNetworks(const std::filesystem::path& file,
+                             const Config& config, const ModelCard& card,
+                             const Device& device, Communicator& comm) {
   const Strings& findings =
       config.data.findings.empty() ? card.findings : config.data.findings;
+  std::optional<SafetensorsFile> model;
   if (comm.rank() == 0) {
-    std::optional<StorageWait> reading(std::in_place, config.launch.timeout_s,
-                                       "reading the model");
-    const SafetensorsFile model(file);
-    reading.reset();  // a GPU that hangs is none of storage
-    take_network(model, file, config, findings, network.parameters());
+    const StorageWait reading(config.launch.timeout_s, "reading the model");
+    model.emplace(file);
+  }  // a GPU that hangs is none of storage
+  for (size_t m = 0; m < card.members; ++m) {
+    Network& network = *networks_.emplace_back(std::make_unique<Network>(
+        network_spec(config.model.arch), static_cast<int64_t>(findings.size()),
+        network_options(config, device, comm)));
+    if (model)
+      take_network(card.members > 1 ? model->part(member_prefix(m)) : *model,
+                   file, config, findings, network.parameters());
+    broadcast_from_rank_0(comm, network.parameters(), nullptr);
   }
-  broadcast_from_rank_0(comm, network.parameters(), nullptr);
+}
+
+RunContext ModelNetworks::context(const Config& config, Communicator& comm,
+                                  const Device& device, const Dataset& dataset,
+                                  const LossWeights& weights) const {
+  RunContext run{config, comm, device, dataset, *networks_.front(), weights};
+  for (size_t m = 1; m < networks_.size(); ++m)
+    run.others.push_back(networks_[m].get());
+  return run;
 }
 
 }  // namespace chexnet

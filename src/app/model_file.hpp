@@ -3,12 +3,15 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/train/network_state.hpp"
+#include "chexnet/train/model_card.hpp"
+#include "chexnet/train/run_context.hpp"
 
 namespace CLI {
 class App;
@@ -31,10 +34,22 @@ struct ModelOverrides {
 Config model_config(const std::filesystem::path& file, const ModelCard& card,
                     const ModelOverrides& overrides);
 
-// Collective: rank 0 reads, all have the weights. CheckpointError on rank 0 as
-// read_network().
-void read_shared_network(const std::filesystem::path& file,
-                         const Config& config, const ModelCard& card,
-                         Communicator& comm, Network& network);
+// The network of a model file, or the members of an ensemble.
+class ModelNetworks {
+ public:
+  // Collective: rank 0 reads, all have the weights. CheckpointError on rank 0
+  // as read_network(). `device` outlives it.
+  ModelNetworks(const std::filesystem::path& file, const Config& config,
+                const ModelCard& card, const Device& device,
+                Communicator& comm);
+  // Scores of `dataset`; all that is handed on outlives the context, and so
+  // does this.
+  RunContext context(const Config& config, Communicator& comm,
+                     const Device& device, const Dataset& dataset,
+                     const LossWeights& weights) const;
+
+ private:
+  std::vector<std::unique_ptr<Network>> networks_;
+};
 
 }  // namespace chexnet

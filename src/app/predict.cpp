@@ -22,7 +22,6 @@
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "chexnet/train/device.hpp"
-#include "chexnet/train/network_options.hpp"
 #include "chexnet/train/run/config_agreement.hpp"
 #include "chexnet/train/run/eval_batch.hpp"
 #include "chexnet/train/run/input_set.hpp"
@@ -53,6 +52,7 @@ ImageScore score_of(const ImageLogits& image) {
   ImageScore score{"", image.error, {}, {}, image.note};
   for (const double logit : image.logits)
     score.probabilities.push_back(probability_of(logit));
+  score.spreads.assign(image.spreads.begin(), image.spreads.end());
   return score;
 }
 
@@ -216,10 +216,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
       config, options.inputs, card.findings,
       options.any_dicom ? TakenDicom::kAny : TakenDicom::kChestXrays, comm);
   check_eval_batch(config, set.split, comm, device.where.is_cpu());
-  Network network(network_spec(config.model.arch),
-                  static_cast<int64_t>(card.findings.size()),
-                  network_options(config, device, comm));
-  read_shared_network(file, config, card, comm, network);
+  const ModelNetworks networks(file, config, card, device, comm);
   files.emplace(config.launch.timeout_s, kReadingModel);
   if (comm.rank() == 0) {
     keep_images(options, set);
@@ -228,13 +225,14 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   }
   const LossWeights weights = no_loss_weights(set.dataset.manifest);
   const ImageScoreRows texts(card.findings, decisions_of(card, config, options),
-                             widest_name(set.images));
+                             widest_name(set.images), card.members > 1);
   Outputs outputs(options, texts, set, card.findings, comm);
   ReportedModel model{choice_name(config.model.arch), ""};
   if (!options.dicom.empty() && comm.rank() == 0)
     model.sha256 = sha256_file(file);
   files.reset();
-  const RunContext run{config, comm, device, set.dataset, network, weights};
+  const RunContext run =
+      networks.context(config, comm, device, set.dataset, weights);
   return static_cast<int>(score(options, run, set, model, outputs));
 }
 

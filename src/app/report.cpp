@@ -4,18 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <set>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/comm/watch/wait_deadline.hpp"
-#include "chexnet/config/load.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/report/html_report.hpp"
-#include "chexnet/report/run_summary.hpp"
-#include "chexnet/report/waiting_run.hpp"
+#include "run_folders.hpp"
 
 namespace chexnet {
 namespace {
@@ -44,51 +41,6 @@ void keep_private(const std::vector<std::string>& runs) {
   for (const auto& run : runs)
     if ((fs::status(run, error).permissions() & kOthers) == fs::perms::none)
       umask(umask(0) | static_cast<mode_t>(kOthers));
-}
-
-// An empty file would do as a config, but no run left it: --no-images would not
-// know what to hide.
-void check_config_of(const fs::path& run) {
-  check_holds_run(run);
-  const fs::path file = run / "config.yaml";
-  if (!load_config({file}, {}).data.manifest.path.empty()) return;
-  throw ConfigError(
-      "[config] {}:1: names no table (data.manifest.path), as that of each run "
-      "does. Hint: the file is damaged; copy it again from where the run was "
-      "made",
-      file.string());
-}
-
-// One of a folder of runs keeps nobody from comparing the others.
-bool is_damaged(const fs::path& run) {
-  try {
-    check_config_of(run);
-    return false;
-  } catch (const Error& e) {
-    log_warning(std::string(e.what()) + "; this run is left out");
-    return true;
-  }
-}
-
-// A folder of runs, as a sweep leaves it, stands for its runs. Each is checked:
-// of those that were named, one that is damaged is an error.
-std::vector<fs::path> runs_below(const std::vector<std::string>& folders) {
-  std::vector<fs::path> runs;
-  std::set<fs::path> seen;
-  std::error_code error;
-  for (const auto& folder : folders) {
-    std::vector<fs::path> found = {folder};
-    if (!fs::exists(found[0] / "results.json", error))
-      found = find_runs(folder);
-    for (const auto& run : found) {
-      if (run == folder)
-        check_config_of(run);
-      else if (is_waiting_run(run) || is_damaged(run))
-        continue;
-      if (is_new_run(run, seen)) runs.push_back(run);
-    }
-  }
-  return runs;
 }
 
 // The runs that the page is of. Each form of the page needs another part of

@@ -7,14 +7,17 @@
 #include "chexnet/data/label_counts.hpp"
 #include "chexnet/eval/prevalence.hpp"
 #include "chexnet/report/run_results.hpp"
+#include "chexnet/report/run_summary.hpp"
 
 namespace chexnet {
 namespace {
 
 namespace fs = std::filesystem;
 
-// RUN of RUN/checkpoints/step-…/model.safetensors; empty elsewhere.
+// RUN of RUN/checkpoints/step-…/model.safetensors, or of RUN/model.safetensors
+// of an ensemble; empty elsewhere.
 fs::path run_of(const fs::path& model) {
+  if (is_ensemble_folder(model.parent_path())) return model.parent_path();
   const fs::path checkpoints = model.parent_path().parent_path();
   return checkpoints.filename() == "checkpoints" ? checkpoints.parent_path()
                                                  : fs::path();

@@ -9,7 +9,6 @@
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/phantom.hpp"
 #include "chexnet/train/device.hpp"
-#include "chexnet/train/network_options.hpp"
 #include "chexnet/train/predict.hpp"
 #include "chexnet/train/run/input_set.hpp"
 #include "model_file.hpp"
@@ -77,14 +76,11 @@ std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
   const InputSet set = load_inputs(config, images, card.findings,
                                    TakenDicom::kChestXrays, *comm);
   write_inputs(set, config, vectors, folder);
-  Network network(network_spec(config.model.arch),
-                  static_cast<int64_t>(card.findings.size()),
-                  network_options(config, device, *comm));
-  read_shared_network(file, config, card, *comm, network);
+  const ModelNetworks networks(file, config, card, device, *comm);
   const LossWeights weights = no_loss_weights(set.dataset.manifest);
-  const auto scored =
-      predict_split({config, *comm, device, set.dataset, network, weights},
-                    set.split, [] { return false; });
+  const auto scored = predict_split(
+      networks.context(config, *comm, device, set.dataset, weights), set.split,
+      [] { return false; });
   const auto& probabilities = scored->predictions.probabilities;
   const auto findings = static_cast<ptrdiff_t>(card.findings.size());
   auto at = probabilities.begin();

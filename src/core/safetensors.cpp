@@ -194,6 +194,19 @@ void SafetensorsFile::parse() {
   for (size_t i = 0; i < arrays_.size(); ++i) index_[arrays_[i].name] = i;
 }
 
+SafetensorsFile SafetensorsFile::part(const std::string& prefix) const {
+  SafetensorsFile part;
+  part.origin_ = origin_;
+  part.metadata_ = metadata_;
+  for (const auto& array : arrays_) {
+    if (!array.name.starts_with(prefix)) continue;
+    NamedArray& own = part.arrays_.emplace_back(array);
+    own.name.erase(0, prefix.size());
+    part.index_[own.name] = part.arrays_.size() - 1;
+  }
+  return part;
+}
+
 const NamedArray* SafetensorsFile::find(const std::string& name) const {
   const auto found = index_.find(name);
   return found == index_.end() ? nullptr : &arrays_[found->second];

@@ -77,10 +77,15 @@ std::vector<std::string> scored_findings(
 
 std::string predictions_csv(const Predictions& predictions) {
   const size_t findings = predictions.findings.size();
+  const bool has_spreads = !predictions.spreads.empty();
   std::string text = "image";
-  for (const char* kind : {"label:", "prob:"})
+  const auto add_columns = [&](const std::string& kind) {
     for (const auto& finding : predictions.findings)
       text += "," + csv_field(kind + finding);
+  };
+  add_columns("label:");
+  add_columns("prob:");
+  if (has_spreads) add_columns("spread:");
   text += ",reason\n";
   for (size_t i = 0; i < predictions.images.size(); ++i) {
     text += csv_field(predictions.images[i]);
@@ -88,6 +93,8 @@ std::string predictions_csv(const Predictions& predictions) {
       text += "," + csv_number(predictions.labels[i * findings + k]);
     for (size_t k = 0; k < findings; ++k)
       text += "," + csv_number(predictions.probabilities[i * findings + k]);
+    for (size_t k = 0; has_spreads && k < findings; ++k)
+      text += "," + csv_number(predictions.spreads[i * findings + k]);
     text += "," +
             (predictions.scored(i) ? std::string()
                                    : csv_field(predictions.reasons[i])) +

@@ -51,6 +51,10 @@ std::vector<RunSummary> runs_with_results(const std::vector<fs::path>& folders,
       sentences.push_back(run.name + " (" + run.state +
                           ") is left out: " + why);
     };
+    if (is_ensemble_folder(folder)) {
+      leave_out("its own page has it beside its members");
+      continue;
+    }
     if (!fs::exists(folder / "results.json", error)) {
       leave_out("it has no final scores");
       continue;

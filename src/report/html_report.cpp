@@ -81,6 +81,7 @@ std::string report_html(const std::filesystem::path& folder,
   Body body;
   body.add("figures", "Figures of each finding, " + split + " split",
            figures_section(results, split));
+  body.add("members", "Members", ensemble_section(results));
   body.add("operating", "Operating points", operating_section(evaluation));
   body.add("curves", "Curves", curves_section(folder, evaluation, split));
   body.add("calibration", "Calibration", calibration_section(evaluation));

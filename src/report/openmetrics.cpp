@@ -197,9 +197,9 @@ constexpr Gauge kGauges[] = {
      "Exit code of the error that the run ended by, 0 without one.",
      [](const RunSummary& run) { return of_count(run.exit_code); }}};
 
-constexpr std::string_view kStates[] = {"running", "finished",    "stopped",
-                                        "failed",  "aborted",     "died",
-                                        "silent",  "not started", "waiting"};
+constexpr std::string_view kStates[] = {
+    "running", "finished", "stopped",     "failed",  "aborted",
+    "died",    "silent",   "not started", "waiting", kEnsemble};
 
 std::string state_text(const Runs& runs) {
   Family family("state", "1 for the state that the run is in, else 0.");

@@ -99,6 +99,7 @@ void add_score_gaps(const Json& results, const std::string& split,
     gaps.emplace_back(
         "Calibration: none was fitted on validation, for want of both kinds "
         "of images or as scores are no probabilities.");
+  if (is_ensemble(results)) return;
   if (has_points && subgroups_section(evaluation).empty())
     gaps.emplace_back(
         member(evaluation, "subgroups").empty()
@@ -115,7 +116,13 @@ std::string gaps_section(const Json& results, const std::string& split,
   std::vector<std::string> gaps;
   add_split_gaps(results, gaps);
   add_score_gaps(results, split, folder, for_sharing, gaps);
-  add_training_gaps(folder, results, gaps);
+  if (is_ensemble(results))
+    gaps.emplace_back(
+        "Groups of patients, examples with heat maps, curves of the training: "
+        "the members' own pages have theirs; `evaluate --by` and `predict "
+        "--heatmaps` make the ensemble's.");
+  else
+    add_training_gaps(folder, results, gaps);
   if (for_sharing)
     gaps.emplace_back(
         "Pictures, paths, names of hosts and users, the command of the run: "

@@ -68,9 +68,13 @@ std::string what_it_is(const Json& results, const std::string& split) {
       member(member(member(results, "data"), "splits"), "train");
   const Json& evaluation = member(member(results, "evaluations"), split);
   const std::string side = count_text(model, "input_px");
+  const size_t members = member(member(results, "ensemble"), "members").size();
+  const std::string network = shown(text(model, "network"));
   std::string story =
-      "A " + shown(text(model, "network")) + " that sees a chest X-ray at " +
-      side + " x " + side + " pixels. Trained on " +
+      (members > 0 ? "The mean of " + std::to_string(members) + " networks (" +
+                         network + ") that see"
+                   : "A " + network + " that sees") +
+      " a chest X-ray at " + side + " x " + side + " pixels. Trained on " +
       images_and_patients(grouped(train, "images"), grouped(train, "patients"));
   if (evaluation.is_null()) return html_paragraph(story + ".");
   story += ", tested on " +

@@ -222,9 +222,13 @@ std::string settings_section(const Json& results) {
         row[1].is_string())
       table.add({row[0].get<std::string>(), row[1].get<std::string>()});
   const Json& model = member(results, "model");
-  return html_paragraph("Scored were the " + text(model, "scored") +
-                        " weights, of step " +
-                        count_text(model, "scored_step") + ".") +
+  return html_paragraph(
+             is_ensemble(results)
+                 ? "Each member's weights are those that its own run scored; "
+                   "settings are those that all of them have."
+                 : "Scored were the " + text(model, "scored") +
+                       " weights, of step " + count_text(model, "scored_step") +
+                       ".") +
          how_to_repeat(results) + table.html() + transports_of(results);
 }
 

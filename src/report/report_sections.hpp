@@ -17,6 +17,8 @@ std::string main_split(const Json& results);
 // For a clinician: what was trained on what, which findings it separates, how
 // sure that is, and what it must not be used for.
 std::string opening(const Json& results, const std::string& split);
+// An ensemble beside its members, and how far they agree.
+std::string ensemble_section(const Json& results);
 std::string data_section(const Json& results, const std::string& split);
 // How many images data.missing: skip left out of which split; a sentence
 // without its stop.

@@ -75,6 +75,10 @@ inline std::optional<Interval> interval(const Json& from,
   return Interval{value[0].get<double>(), value[1].get<double>()};
 }
 
+inline bool is_ensemble(const Json& results) {
+  return member(member(results, "ensemble"), "members").is_array();
+}
+
 // A finding's or network's name for readers: "Pleural Thickening",
 // "DenseNet-121".
 inline std::string shown(std::string name) {

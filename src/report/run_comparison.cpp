@@ -25,8 +25,28 @@ bool may_go_on(const RunSummary& run) {
   return kGoing.contains(run.state);
 }
 
+constexpr const char* kSeed = "run.seed";
+constexpr const char* kFold = "data.fold";
+
+bool is_fold(const RunSummary& run) {
+  return run.config.at(kFold) != "\"off\"";
+}
+
+// Which of the runs of one setting it is.
+std::pair<std::string, std::string> repetition(const RunSummary& run) {
+  return {run.config.at(kSeed), run.config.at(kFold)};
+}
+
+std::string no_settings_text(const RunGroup& group) {
+  return std::ranges::any_of(group.runs,
+                             [](const auto* run) { return is_fold(*run); })
+             ? "none but seed and fold"
+             : "none but the seed";
+}
+
 std::string settings_text(const RunGroup& group) {
-  return group.settings.empty() ? "none but the seed" : listed(group.settings);
+  return group.settings.empty() ? no_settings_text(group)
+                                : listed(group.settings);
 }
 
 // Empty where no run has a validation score.
@@ -54,14 +74,24 @@ std::string paired_text(const std::vector<RunGroup>& groups) {
   std::vector<double> differences;
   for (const auto* best : groups[0].runs)
     for (const auto* next : groups[1].runs)
-      if (best->config.at("run.seed") == next->config.at("run.seed") &&
-          best->val_auroc.value && next->val_auroc.value)
+      if (repetition(*best) == repetition(*next) && best->val_auroc.value &&
+          next->val_auroc.value)
         differences.push_back(*best->val_auroc.value - *next->val_auroc.value);
   const size_t seeds = differences.size();
   constexpr size_t kShort = 60;  // runs may differ in many settings
   std::string pair =
       settings_text(groups[0]) + " against " + settings_text(groups[1]);
   if (pair.size() > kShort) pair = "the first setting against the second";
+  // Their training sets have most images in common.
+  if (std::ranges::any_of(groups[0].runs,
+                          [](const auto* run) { return is_fold(*run); }))
+    return differences.empty()
+               ? ""
+               : pair + ", on validation: " +
+                     fixed(moments_of(differences).mean, 3) +
+                     " in the mean of " +
+                     counted(static_cast<int64_t>(seeds), "fold") +
+                     " of both, which tell no interval, as they share images\n";
   if (seeds < kLeastSeeds)
     return pair + ": " + counted(static_cast<int64_t>(seeds), "seed") +
            " of both tell no difference (submit --seeds " +
@@ -84,7 +114,8 @@ std::string paired_text(const std::vector<RunGroup>& groups) {
 std::map<std::string, std::string> setting_of(const RunSummary& run) {
   std::map<std::string, std::string> settings;
   for (const auto& [key, value] : run.config)
-    if (key != "run.seed" && find_option(key)->effect != Effect::kNone)
+    if (key != kSeed && (key != kFold || !is_fold(run)) &&
+        find_option(key)->effect != Effect::kNone)
       settings[key] = value;
   if (run.config.at("model.sync_batchnorm") == "false" &&
       (run.config.at("model.freeze_until") != "backbone" ||
@@ -130,7 +161,7 @@ std::string ranking_table(const std::vector<RunGroup>& groups, bool ranked) {
        "runs", "validation AUROC, mean ± sd", "findings"}};
   for (const auto& group : groups) {
     const auto& keys = group.settings;
-    lines.push_back({keys.empty() ? "none but the seed" : keys.front(),
+    lines.push_back({keys.empty() ? no_settings_text(group) : keys.front(),
                      std::to_string(group.runs.size()),
                      spread_text(static_cast<const Spread&>(group.val)),
                      findings_cell(group.val.findings, group.val.rough)});
@@ -170,6 +201,7 @@ RunGroups compare_runs(const std::vector<RunSummary>& runs) {
   std::vector<const RunSummary*> finished;
   std::vector<std::string> others, without_scores;
   for (const auto& run : runs) {
+    if (run.state == kEnsemble) continue;  // none of the runs compared
     if (run.state != "finished")
       others.push_back(run.name + " (" + run.state + ")");
     else if (!run.has_events)
@@ -202,23 +234,26 @@ RunGroups compare_runs(const std::vector<RunSummary>& runs) {
       group = &compared.groups.emplace_back(RunGroup{settings, {}, {}, {}});
     else
       group = &*found;
-    const std::string& seed = run->config.at("run.seed");
     const auto same = std::ranges::find_if(group->runs, [&](const auto* other) {
-      return other->config.at("run.seed") == seed;
+      return repetition(*other) == repetition(*run);
     });
     if (same == group->runs.end())
       group->runs.push_back(run);
     else
       compared.remarks.push_back(run->name +
                                  " is not counted: it has the setting and "
-                                 "the seed of " +
+                                 "the seed" +
+                                 (is_fold(*run) ? " and fold" : "") + " of " +
                                  (*same)->name);
   }
-  std::set<std::string> validations;
+  // Folds of one setting have several.
+  std::set<std::set<std::string>> validations;
   for (auto& group : compared.groups) {
     add_scores(group);
+    std::set<std::string> of_group;
     for (const auto* run : group.runs)
-      if (run->val_auroc.value) validations.insert(run->validation_sha256);
+      if (run->val_auroc.value) of_group.insert(run->validation_sha256);
+    if (!of_group.empty()) validations.insert(of_group);
   }
   compared.same_validation = validations.size() < 2;
   for (const auto* run : finished)

@@ -27,6 +27,8 @@ constexpr auto kKinds = std::to_array<RunFileKind>({
      "weights, with all that scoring needs: the one file to hand on"},
     {"checkpoints/*/optimizer.safetensors", "for --resume alone"},
     {"checkpoints/*/state.json", "where training stood; sums of both files"},
+    {"model.safetensors", "of an ensemble: its members' weights"},
+    {"SHA256SUMS", "of an ensemble: sums of its files"},
     {"config.yaml", "all settings, to repeat the run"},
     {"split.csv", "image, patient and split of each image: keep it private"},
     {"split.csv.sha256", "its sum, for sha256sum -c"},

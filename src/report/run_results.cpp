@@ -21,6 +21,16 @@ Json count_or_null(const std::optional<size_t>& count) {
   return count ? Json(*count) : Json(nullptr);
 }
 
+Json splits_json(const std::vector<SplitFacts>& splits) {
+  Json json = Json::object();
+  for (const auto& split : splits)
+    json[split.name] = {{"images", split.images},
+                        {"patients", count_or_null(split.patients)},
+                        {"sha256", split.sha256},
+                        {"missing", split.missing}};
+  return json;
+}
+
 Json data_json(const RunFacts& facts) {
   Json json = {
       {"table", facts.table},
@@ -28,13 +38,38 @@ Json data_json(const RunFacts& facts) {
       {"release", facts.release},
       {"patients_in_two_splits", count_or_null(facts.patients_in_two_splits)},
       {"pictures_in_two_splits", facts.pictures_in_two_splits}};
-  json["splits"] = Json::object();
-  for (const auto& split : facts.splits)
-    json["splits"][split.name] = {{"images", split.images},
-                                  {"patients", count_or_null(split.patients)},
-                                  {"sha256", split.sha256},
-                                  {"missing", split.missing}};
+  json["splits"] = splits_json(facts.splits);
   return json;
+}
+
+// Rows of settings that all have, in the first one's order.
+Json common_settings(const std::vector<Json>& of_members) {
+  Json common = Json::array();
+  for (const auto& row : member(of_members.front(), "settings"))
+    if (std::ranges::all_of(of_members, [&](const Json& results) {
+          const Json& rows = member(results, "settings");
+          return std::ranges::find(rows, row) != rows.end();
+        }))
+      common.push_back(row);
+  return common;
+}
+
+Json ensemble_json(const EnsembleFacts& facts) {
+  Json members = Json::array(), spreads = Json::object();
+  for (const auto& m : facts.members)
+    members.push_back({{"run", m.run},
+                       {"model_sha256", m.model_sha256},
+                       {"validation", json_of(m.validation)},
+                       {"test", json_of(m.test)},
+                       {"difference", json_of(m.difference.value)},
+                       {"interval", json_of(m.difference.interval)}});
+  for (const auto& spread : facts.spreads)
+    spreads[spread.finding] = {{"median", spread.median},
+                               {"most", spread.most}};
+  return {{"members", members},
+          {"difference", json_of(facts.difference)},
+          {"interval", json_of(facts.interval)},
+          {"spreads", spreads}};
 }
 
 bool is_count(const Json& value) { return value.is_number() && value >= 0; }
@@ -87,6 +122,14 @@ std::string damaged_part(const Json& results) {
   return "";
 }
 
+void write(const std::filesystem::path& folder, Json json,
+           const std::vector<SplitScores>& results) {
+  json["evaluations"] = Json::object();
+  for (const auto& result : results)
+    json["evaluations"][result.split] = scores_json(result);
+  write_atomically(folder / kFile, json_text(json, 1) + "\n");
+}
+
 }  // namespace
 
 void write_results(const std::filesystem::path& folder, const RunFacts& facts,
@@ -115,10 +158,27 @@ void write_results(const std::filesystem::path& folder, const RunFacts& facts,
                                       {"what", change.what},
                                       {"before", change.before},
                                       {"after", change.after}});
-  json["evaluations"] = Json::object();
-  for (const auto& result : results)
-    json["evaluations"][result.split] = scores_json(result);
-  write_atomically(folder / kFile, json_text(json, 1) + "\n");
+  write(folder, std::move(json), results);
+}
+
+void write_ensemble_results(const std::filesystem::path& folder,
+                            const std::vector<Json>& of_members,
+                            const EnsembleFacts& facts,
+                            const std::vector<SplitScores>& results) {
+  Json json = of_members.front();
+  json["run"] = facts.name;
+  json["version"] = CHEXNET_VERSION;
+  json["written"] = utc_time();
+  json["command"] = facts.command;
+  json["data"]["splits"] = splits_json(facts.splits);
+  json["settings"] = common_settings(of_members);
+  json["ensemble"] = ensemble_json(facts);
+  json["resume_changes"] = Json::array();
+  json["overlap"] = nullptr;
+  json["gpu_totals"] = nullptr;
+  json.erase("transports");
+  for (const char* key : {"scored", "scored_step"}) json["model"].erase(key);
+  write(folder, std::move(json), results);
 }
 
 Json read_results(const std::filesystem::path& folder) {

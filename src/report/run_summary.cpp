@@ -222,6 +222,11 @@ std::string summary_text(const RunSummary& run) {
   for (const auto& [split, mean] : run.final_auroc)
     if (split != "val")
       rows.emplace_back("final AUROC, " + split, mean_auroc_text(mean));
+  if (run.state == kEnsemble) {
+    rows.emplace_back("scores",
+                      (fs::path(run.folder) / "report.html").string());
+    return aligned(rows);
+  }
   rows.emplace_back("checkpoint",
                     run.checkpoint_s
                         ? run.checkpoint + ", " +

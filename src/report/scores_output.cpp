@@ -207,6 +207,16 @@ std::string scores_summary(const SplitScores& result) {
          aligned(summary_rows(result));
 }
 
+void add_figures(const Predictions& predictions,
+                 const std::vector<std::string>& findings,
+                 const DecisionRules* rules, const BootstrapOptions& draws,
+                 SplitScores& result) {
+  result.figures = figures_of(predictions, findings, draws);
+  result.points = operating_points(predictions, findings, rules, {});
+  result.reliability = reliability_of(predictions, findings, rules);
+  if (rules != nullptr) result.rules_from = "the model";
+}
+
 std::string scores_text(const SplitScores& result) {
   return scores_headline(result) + columns(finding_lines(result)) +
          aligned(summary_rows(result)) + points_text(result) +

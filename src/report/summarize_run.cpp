@@ -99,6 +99,12 @@ std::string name_of_run(const fs::path& folder) {
 
 }  // namespace
 
+bool is_ensemble_folder(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / "model.safetensors", error) &&
+         fs::exists(folder / "config.yaml", error);
+}
+
 RunSummary summarize_run(const fs::path& folder) {
   RunSummary run;
   run.folder = folder.string();
@@ -115,7 +121,7 @@ RunSummary summarize_run(const fs::path& folder) {
   std::error_code error;
   run.has_results = fs::exists(folder / "results.json", error);
   if (run.state == "not started" && run.has_results)
-    run.state = "finished";  // and its metrics.jsonl was taken away
+    run.state = is_ensemble_folder(folder) ? kEnsemble : "finished";
   find_checkpoint(run);
   look_at_processes(run, folder);
   if (run.state == "stopped" || run.state == "aborted")

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "chexnet/data/image/crop.hpp"
+#include "chexnet/eval/ensemble.hpp"
 #include "chexnet/train/score_images.hpp"
 
 namespace chexnet {
@@ -50,29 +51,43 @@ at::Tensor Crops::logits(Network& network, const at::Tensor& images) const {
   return at::stack(all);
 }
 
-// In the order of crops and by the C library's exp, not ATen's vectors: so the
-// sum does not depend on where in a batch an image stands.
-void append_mean_of_crops(const at::Tensor& logits, size_t i,
-                          std::vector<double>& line) {
-  const auto crops = static_cast<size_t>(logits.size(0));
-  const auto images = static_cast<size_t>(logits.size(1));
-  const auto findings = static_cast<size_t>(logits.size(2));
-  const auto* values = logits.const_data_ptr<double>();
-  for (size_t k = 0; k < findings; ++k) {
-    if (crops == 1) {
-      line.push_back(values[i * findings + k]);
-      continue;
-    }
-    // log(p / (1 - p)) of the mean p; 1 - p is summed by itself, as it may be
-    // far below the last bit of 1.
-    double positive = 0, negative = 0;
-    for (size_t c = 0; c < crops; ++c) {
-      const double logit = values[(c * images + i) * findings + k];
-      positive += probability_of(logit);
-      negative += probability_of(-logit);
-    }
-    line.push_back(std::log(positive) - std::log(negative));
+namespace {
+
+// Of logits that stand `stride` numbers apart. In the order of crops and by the
+// C library's exp, not ATen's vectors: so the sum does not depend on where in a
+// batch an image stands.
+double logit_of_crops(const double* logits, size_t crops, size_t stride) {
+  if (crops == 1) return *logits;
+  // log(p / (1 - p)) of the mean p; 1 - p is summed by itself, as it may be
+  // far below the last bit of 1.
+  double positive = 0, negative = 0;
+  for (size_t c = 0; c < crops; ++c) {
+    positive += probability_of(logits[c * stride]);
+    negative += probability_of(-logits[c * stride]);
   }
+  return std::log(positive) - std::log(negative);
+}
+
+}  // namespace
+
+void append_means(const at::Tensor& logits, size_t i,
+                  std::vector<double>& line) {
+  const auto members = static_cast<size_t>(logits.size(0));
+  const auto crops = static_cast<size_t>(logits.size(1));
+  const auto images = static_cast<size_t>(logits.size(2));
+  const auto findings = static_cast<size_t>(logits.size(3));
+  const size_t stride = images * findings;
+  const auto* values = logits.const_data_ptr<double>() + i * findings;
+  std::vector<double> of_members(members), spreads;
+  for (size_t k = 0; k < findings; ++k) {
+    for (size_t m = 0; m < members; ++m)
+      of_members[m] =
+          logit_of_crops(values + m * crops * stride + k, crops, stride);
+    const MemberMean mean = mean_of_members(of_members);
+    line.push_back(mean.logit);
+    if (members > 1) spreads.push_back(mean.spread);
+  }
+  line.insert(line.end(), spreads.begin(), spreads.end());
 }
 
 }  // namespace chexnet

@@ -31,9 +31,11 @@ class Crops {
   Preprocessing preprocessing_;
 };
 
-// Appends the K logits of image `i` of `logits` (double [crops, N, K] of the
-// host): of one crop as they are, of several those of their mean probability.
-void append_mean_of_crops(const at::Tensor& logits, size_t i,
-                          std::vector<double>& line);
+// Of image `i` of `logits` (double [members, crops, N, K] of the host): appends
+// K logits, the means of the members', and of several members K spreads behind
+// them (mean_of_members()). A member's logit is of one crop as it is, of
+// several that of their mean probability.
+void append_means(const at::Tensor& logits, size_t i,
+                  std::vector<double>& line);
 
 }  // namespace chexnet

@@ -91,21 +91,17 @@ std::vector<SubgroupTable> known_subgroups(
   return tables;
 }
 
-// All figures of a split; rank 0. Thresholds and calibration were chosen on
-// validation, so there they prove nothing.
-void add_figures(const TrainingLoop::Parts& parts,
-                 const Predictions& predictions,
-                 const std::optional<DecisionRules>& rules,
-                 SplitScores& result) {
+// All figures of a split; rank 0.
+void add_all_figures(const TrainingLoop::Parts& parts,
+                     const Predictions& predictions,
+                     const std::optional<DecisionRules>& rules,
+                     SplitScores& result) {
   const auto& findings = parts.config.eval.findings;
   const BootstrapOptions draws{.threads = parts.device.cores};
-  result.figures = figures_of(predictions, findings, draws);
   const DecisionRules* own =
       rules && result.split != choice_name(SplitName::kVal) ? &*rules : nullptr;
-  result.points = operating_points(predictions, findings, own, {});
-  result.reliability = reliability_of(predictions, findings, own);
+  add_figures(predictions, findings, own, draws, result);
   if (own == nullptr) return;
-  result.rules_from = "the model";
   result.subgroups =
       known_subgroups(predictions, findings, parts.dataset.manifest, draws);
 }
@@ -145,7 +141,7 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
                         rules.value_or(DecisionRules{})))
       return std::nullopt;
     if (!first_rank) continue;
-    add_figures(parts, predictions, rules, result);
+    add_all_figures(parts, predictions, rules, result);
     write_scores(parts, state.step, finals, predictions, result);
     TensorBoardLog& tensorboard = parts.metrics->tensorboard();
     show_distributions(tensorboard, "final_scores/" + name, state.step,

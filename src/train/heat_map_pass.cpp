@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <list>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -106,6 +107,67 @@ BatchMaps middle_maps(Network& network, const at::Tensor& images,
           [](size_t, size_t) { return 0.0; }};
 }
 
+// Of an ensemble: means over its members.
+BatchMaps mean_of_members(std::vector<BatchMaps> members) {
+  if (members.size() == 1) return std::move(members.front());
+  const auto all =
+      std::make_shared<const std::vector<BatchMaps>>(std::move(members));
+  BatchMaps mean{.logits = std::vector<double>(all->front().logits.size()),
+                 .findings = all->front().findings};
+  const auto count = static_cast<double>(all->size());
+  for (const auto& maps : *all)
+    for (size_t i = 0; i < mean.logits.size(); ++i)
+      mean.logits[i] += maps.logits[i] / count;
+  mean.map = [all](size_t image, size_t finding) {
+    HeatMap sum = all->front().map(image, finding);
+    for (size_t m = 1; m < all->size(); ++m) {
+      const HeatMap map = (*all)[m].map(image, finding);
+      for (size_t i = 0; i < sum.values.size(); ++i)
+        sum.values[i] += map.values[i];
+    }
+    for (float& value : sum.values) value /= static_cast<float>(all->size());
+    return sum;
+  };
+  mean.bias = [all, count](size_t image, size_t finding) {
+    double sum = 0;
+    for (const auto& maps : *all) sum += maps.bias(image, finding);
+    return sum / count;
+  };
+  return mean;
+}
+
+// The networks of a run, prepared for maps of one kind.
+class MapNetworks {
+ public:
+  MapNetworks(const RunContext& run, const HeatMapKind& kind) : kind_(kind) {
+    for (Network* network : run.networks()) {
+      Member& member = members_.emplace_back(*network);
+      if (kind.method == HeatMapMethod::kLayerCam)
+        member.layer_cam.emplace(*network);
+    }
+  }
+  // The maps are of these images until the next call.
+  BatchMaps maps(const at::Tensor& images, const Preprocessing& p) {
+    std::vector<BatchMaps> of_members;
+    for (Member& member : members_)
+      of_members.push_back(
+          member.layer_cam
+              ? middle_maps(member.network, images, *member.layer_cam, p)
+              : last_maps(member.network, images, kind_, p));
+    return mean_of_members(std::move(of_members));
+  }
+
+ private:
+  struct Member {
+    explicit Member(Network& of) : network(of), fixed(of) {}
+    Network& network;
+    Network::FixedWeights fixed;
+    std::optional<LayerCam> layer_cam;
+  };
+  HeatMapKind kind_;
+  std::list<Member> members_;
+};
+
 void use_batch(const RunContext& run, const Batch& batch, const BatchMaps& maps,
                bool absent_is_damage, Stored& stored,
                const std::function<void(const MappedImage&)>& use) {
@@ -157,7 +219,7 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                   const std::function<void(const MappedImage&)>& use,
                   const std::function<bool()>& stop) {
   if (rows.empty()) return true;
-  const Network::FixedWeights fixed(run.network);
+  MapNetworks networks(run, pass.kind);
   const auto ranks = static_cast<size_t>(run.comm.size());
   const auto batch = static_cast<size_t>(run.config.eval.batch);
   const size_t per_rank = (rows.size() + ranks - 1) / ranks;
@@ -172,9 +234,6 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                                            reader.source(), run.device.cores);
   options.absent_is_damage = pass.absent_is_damage;
   Loader loader(run.dataset.manifest, reader, sampler, options);
-  std::optional<LayerCam> layer_cam;
-  if (pass.kind.method == HeatMapMethod::kLayerCam)
-    layer_cam.emplace(run.network);
   Progress progress(run.comm.rank() == 0);
   Stored stored;
   DeviceDeadline deadline(run.device.where, run.config.launch.timeout_s,
@@ -193,10 +252,7 @@ bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
     }
     const auto wait = deadline.wait();
     const at::Tensor images = tensors_of(*next).images.to(run.device.where);
-    use_batch(run, *next,
-              layer_cam
-                  ? middle_maps(run.network, images, *layer_cam, preprocessing)
-                  : last_maps(run.network, images, pass.kind, preprocessing),
+    use_batch(run, *next, networks.maps(images, preprocessing),
               pass.absent_is_damage, stored, use);
     const double done =
         static_cast<double>(b + 1) / static_cast<double>(batches);

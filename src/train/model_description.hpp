@@ -9,6 +9,9 @@
 
 namespace chexnet {
 
+// Of an ensemble: SHA-256 of its members' model files, in order.
+inline constexpr const char* kMembers = "members";
+
 nlohmann::json preprocessing_json(const DataConfig& data);
 
 // Of the model file at `path`. CheckpointError when it has none.

@@ -21,10 +21,14 @@ class Assembly {
   void add(const ImageLogits& image) {
     const float* labels = add_labels(split_.rows[image.index], image.error);
     auto& probabilities = result_.predictions.probabilities;
+    auto& spreads = result_.predictions.spreads;
+    const bool is_ensemble = !run_.others.empty();
     if (image.logits.empty()) {
       probabilities.insert(probabilities.end(), findings(), kNaN);
+      if (is_ensemble) spreads.insert(spreads.end(), findings(), kNaN);
       return;
     }
+    spreads.insert(spreads.end(), image.spreads.begin(), image.spreads.end());
     const LossWeights& weights = run_.weights;
     for (size_t k = 0; k < findings(); ++k) {
       const double logit = image.logits[k];

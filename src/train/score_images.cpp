@@ -1,7 +1,7 @@
 // A split of n images on R ranks in batches of B. Rank r scores the images r,
 // r + R, r + 2R, …, and after each batch all ranks hear what all of them found:
 //
-//   B = 2    batch 0        batch 1        a line: K logits, then one Flag.
+//   B = 2    batch 0        batch 1        a line: its means, then one Flag;
 //   rank 0: | 0 | 3 |      | 6 | - |       the end is padding, which is
 //   rank 1: | 1 | 4 |      | 7 | - |       computed and not sent
 //   rank 2: | 2 | 5 |      | - | - |
@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <list>
 #include <vector>
 
 #include "batch_tensors.hpp"
@@ -57,7 +58,7 @@ std::string reason_of(const std::string& message) {
 struct UnderWay {
   std::vector<Sample> samples;
   std::vector<std::string> errors, notes;
-  HostCopy logits;  // double [crops, its images, K]
+  HostCopy logits;  // double [members, crops, its images, K]
 
   UnderWay(const Batch& batch, const at::Tensor& computed)
       : samples(batch.samples),
@@ -91,7 +92,9 @@ class Scoring {
                   "a batch of the evaluation"),
         images_deadline_(
             images_deadline(run.config.launch.timeout_s, "the evaluation")),
-        findings_(run.dataset.manifest.finding_count()) {}
+        networks_(run.networks()),
+        findings_(run.dataset.manifest.finding_count()),
+        width_(findings_ * (networks_.size() > 1 ? 2 : 1)) {}
 
   // False on all ranks when any of them wants to stop. While a GPU computes a
   // batch, the host takes in the next one; the logits are read when that one is
@@ -106,6 +109,7 @@ class Scoring {
   }
 
  private:
+  at::Tensor logits_of(const Crops& crops, const at::Tensor& images) const;
   void share(UnderWay& batch);
   void take(const std::vector<std::vector<std::byte>>& lines,
             const std::vector<std::string>& messages);
@@ -116,7 +120,8 @@ class Scoring {
   size_t batch_;
   DeviceDeadline deadline_;
   std::unique_ptr<WaitDeadline> images_deadline_;
-  size_t findings_;
+  std::vector<Network*> networks_;
+  size_t findings_, width_;           // of a line without its flag
   size_t taken_ = 0;                  // images
   std::vector<std::string> damaged_;  // messages of this rank
   size_t not_finite_ = 0;
@@ -163,7 +168,7 @@ bool Scoring::score() {
     {
       const auto wait = deadline_.wait();
       const BatchTensors tensors = upload.upload(tensors_of(*next));
-      under_way.emplace_back(*next, crops.logits(run_.network, tensors.images));
+      under_way.emplace_back(*next, logits_of(crops, tensors.images));
     }
     if (under_way.size() > behind) {
       share(under_way.front());
@@ -179,6 +184,16 @@ bool Scoring::score() {
   return true;
 }
 
+// [members, crops, N, K]
+at::Tensor Scoring::logits_of(const Crops& crops,
+                              const at::Tensor& images) const {
+  std::vector<at::Tensor> of_members;
+  for (Network* network : networks_)
+    of_members.push_back(crops.logits(*network, images));
+  return of_members.size() == 1 ? of_members.front().unsqueeze(0)
+                                : at::stack(of_members);
+}
+
 // Collective. Waits for the device.
 void Scoring::share(UnderWay& batch) {
   const at::Tensor& logits = [&]() -> const at::Tensor& {
@@ -189,7 +204,7 @@ void Scoring::share(UnderWay& batch) {
   std::string messages;  // a line each
   for (size_t i = 0; i < batch.samples.size(); ++i) {
     if (batch.samples[i].padding) continue;
-    append_mean_of_crops(logits, i, lines);
+    append_means(logits, i, lines);
     const std::string& error = batch.errors[i];
     const std::string& note = batch.notes[i];
     Flag flag = note.empty() ? kSound : kNoted;
@@ -206,7 +221,7 @@ void Scoring::share(UnderWay& batch) {
   }
   const auto all_lines = run_.comm.all_gather(std::as_bytes(std::span(lines)));
   // All ranks see the same flags, so all gather messages, or none does.
-  take(all_lines, any_message(all_lines, findings_ + 1)
+  take(all_lines, any_message(all_lines, width_ + 1)
                       ? gather_text(run_.comm, messages)
                       : std::vector<std::string>(all_lines.size()));
 }
@@ -217,7 +232,7 @@ void Scoring::take(const std::vector<std::vector<std::byte>>& lines,
   const size_t first = taken_;  // a multiple of the ranks
   const size_t end = std::min(split_.rows.size(), first + batch_ * ranks);
   std::vector<size_t> read(ranks, 0);  // of a rank's messages
-  std::vector<double> line(findings_ + 1);
+  std::vector<double> line(width_ + 1);
   const size_t line_bytes = line.size() * sizeof(double);
   for (; taken_ < end; ++taken_) {
     const size_t rank = taken_ % ranks;
@@ -225,7 +240,7 @@ void Scoring::take(const std::vector<std::vector<std::byte>>& lines,
     assert(at + line_bytes <= lines[rank].size());
     std::memcpy(line.data(), lines[rank].data() + at, line_bytes);
     const auto flag = static_cast<int>(line.back());
-    ImageLogits image{taken_, {}, {}, {}};
+    ImageLogits image{.index = taken_};
     if (flag != kSound) {
       std::string& message = flag == kNoted ? image.note : image.error;
       const size_t line_end = messages[rank].find('\n', read[rank]);
@@ -234,6 +249,7 @@ void Scoring::take(const std::vector<std::vector<std::byte>>& lines,
     }
     if (flag != kDamaged) {
       image.logits = std::span(line).first(findings_);
+      image.spreads = std::span(line).subspan(findings_, width_ - findings_);
       for (const double logit : image.logits)
         if (!std::isfinite(logit)) ++not_finite_;
     }
@@ -247,7 +263,8 @@ double probability_of(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
 
 bool score_images(const RunContext& run, const Split& split,
                   const ScoringRequest& request) {
-  const Network::FixedWeights fixed(run.network);
+  std::list<Network::FixedWeights> fixed;
+  for (Network* network : run.networks()) fixed.emplace_back(*network);
   Scoring scoring(run, split, request);
   if (!scoring.score()) return false;
   scoring.check();

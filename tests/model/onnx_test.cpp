@@ -16,10 +16,10 @@ constexpr int64_t kFindings = 5, kSize = 64;
 
 // Drawn weights with statistics and affine parameters of their own, so that no
 // BatchNorm does nothing.
-void draw(Network& network) {
+void draw(Network& network, uint64_t seed = 3) {
   at::manual_seed(5);
   Parameters& p = network.parameters();
-  p.initialize(3);
+  p.initialize(seed);
   for (const auto& entry : p.list()) {
     at::Tensor values = p.part(p.flat_values(), entry);
     if (entry.shape.size() == 1) values.add_(at::rand_like(values), 0.2);
@@ -72,7 +72,7 @@ TEST_CASE("an ONNX file computes what the network does") {
 
   OnnxOptions options = options_of(network);
   const OnnxInterpreter gray(
-      onnx_network(network_spec(arch), weights, options));
+      onnx_network(network_spec(arch), {weights}, options));
   CHECK(gray.input() == "image");
   CHECK(gray.outputs() == std::vector<std::string>{"probabilities"});
   const auto values = gray.run(images);
@@ -82,7 +82,7 @@ TEST_CASE("an ONNX file computes what the network does") {
   options.input = ModelInput::kFloat;
   options.output = ModelOutput::kLogits;
   const OnnxInterpreter scaled(
-      onnx_network(network_spec(arch), weights, options));
+      onnx_network(network_spec(arch), {weights}, options));
   CHECK(scaled.outputs() == std::vector<std::string>{"logits"});
   const auto channel = [&](const std::vector<double>& v) {
     return at::tensor(v, at::kDouble).view({1, 3, 1, 1});
@@ -93,17 +93,45 @@ TEST_CASE("an ONNX file computes what the network does") {
   CHECK(differs(scaled.run(input).at("logits"), logits) < tolerance);
 }
 
+TEST_CASE("an ensemble's ONNX file gives the mean of its members' logits") {
+  std::vector<FloatTensors> members;
+  std::vector<at::Tensor> logits;
+  const at::Tensor images =
+      at::randint(0, 256, {2, 1, kSize, kSize}, at::kByte);
+  OnnxOptions options;
+  for (const uint64_t seed : {3, 4}) {
+    Network network(network_spec("densenet121"), kFindings,
+                    {.precision = Precision::kFp64});
+    draw(network, seed);
+    members.push_back(weights_of(network));
+    logits.push_back(
+        network.forward(images, Mode::kInference).to(at::kDouble).clone());
+    options = options_of(network);
+  }
+  const OnnxInterpreter both(
+      onnx_network(network_spec("densenet121"), members, options));
+  CHECK(both.outputs() == std::vector<std::string>{"probabilities"});
+  const at::Tensor mean = (logits[0] + logits[1]) / 2;
+  const auto values = both.run(images);
+  const auto size = mean.abs().max().item<double>();
+  REQUIRE((logits[0] - mean).abs().max().item<double>() > 1e-2 * size);
+  CHECK((values.at("logits") - mean).abs().max().item<double>() < 1e-6 * size);
+  CHECK(
+      (values.at("probabilities") - mean.sigmoid()).abs().max().item<double>() <
+      1e-6);
+}
+
 TEST_CASE("a network's ONNX file needs all of its weights") {
   Network network(network_spec("resnet50"), kFindings, {});
   FloatTensors weights = weights_of(network);
   const OnnxOptions options = options_of(network);
   CHECK(error_of<CheckpointError>([&] {
-          onnx_network(network_spec("densenet121"), weights, options);
+          onnx_network(network_spec("densenet121"), {weights}, options);
         }).find("features.conv0.weight is not in the model file") !=
         std::string::npos);
   weights.erase("layer3.2.bn2.running_var");
   CHECK(error_of<CheckpointError>([&] {
-          onnx_network(network_spec("resnet50"), weights, options);
+          onnx_network(network_spec("resnet50"), {weights}, options);
         }).find("layer3.2.bn2.running_var is not in the model file") !=
         std::string::npos);
 }

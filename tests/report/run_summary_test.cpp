@@ -290,6 +290,33 @@ TEST_CASE("validation chooses a setting, whose test score alone is shown") {
         std::string::npos);
 }
 
+TEST_CASE("folds of one setting are one training") {
+  const ScratchFolder folder;
+  std::vector<RunSummary> runs;
+  for (const char* lr : {"0.001", "0.01"})
+    for (int fold = 1; fold <= 2; ++fold) {
+      Config config;
+      config.train.lr = std::stod(lr);
+      config.data.fold = {fold, 2};
+      runs.push_back(summarize_run(
+          make_run(folder, lr + std::to_string(fold), config,
+                   val_line(5, 0.6 + 0.1 * fold, true, std::to_string(fold)) +
+                       test_line(0.5))));
+    }
+  const auto [groups, remarks, same_validation] = compare_runs(runs);
+  CHECK(same_validation);
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].settings == Strings{"train.lr=0.001"});
+  CHECK(groups[0].val.count == 2);
+  CHECK(groups[0].val.mean == Approx(0.75));
+  CHECK(comparison_text(runs).find(
+            "on validation: 0.000 in the mean of 2 folds of both, which tell "
+            "no interval") != std::string::npos);
+  // A fold that is missing leaves other images.
+  runs.pop_back();
+  CHECK_FALSE(compare_runs(runs).same_validation);
+}
+
 TEST_CASE("a copy of a run is no further seed") {
   const ScratchFolder folder;
   std::vector<RunSummary> runs;
@@ -315,12 +342,12 @@ TEST_CASE("a copy of a run is no further seed") {
 TEST_CASE("validation on other images ranks no settings") {
   const ScratchFolder folder;
   std::vector<RunSummary> runs;
-  for (int fold = 0; fold < 2; ++fold) {
+  for (int seed = 0; seed < 2; ++seed) {
     Config config;
-    config.data.fold = {.number = fold + 1, .folds = 2};
+    config.data.split_seed = static_cast<uint64_t>(seed);
     runs.push_back(summarize_run(
-        make_run(folder, "fold" + std::to_string(fold), config,
-                 val_line(3, 0.7 + 0.1 * fold, true, std::to_string(fold)) +
+        make_run(folder, "split" + std::to_string(seed), config,
+                 val_line(3, 0.7 + 0.1 * seed, true, std::to_string(seed)) +
                      test_line(0.9125))));
   }
   const std::string text = comparison_text(runs);

@@ -136,6 +136,7 @@ class OnnxInterpreter {
     if (node.type == "Add") return in[0] + in[1];
     if (node.type == "Relu") return in[0].relu();
     if (node.type == "Sigmoid") return in[0].sigmoid();
+    if (node.type == "Mean") return at::stack(in).mean(0);
     if (node.type == "Conv")
       return at::conv2d(in[0], in[1], {}, list("strides"), pads());
     if (node.type == "BatchNormalization")

@@ -21,6 +21,8 @@ struct ImageScore {
   std::vector<std::pair<std::string, std::string>> heat_maps = {};
   // What makes it unlikely that it is a chest X-ray; empty for most.
   std::string note = {};
+  // [K], of an ensemble alone: Predictions::spreads.
+  std::vector<double> spreads = {};
 };
 
 // How a probability becomes a calibrated one, and a yes or no.
@@ -32,9 +34,11 @@ struct Decisions {
 
 class ImageScoreRows {
  public:
-  // `findings` [K]; `name_width`: of the longest name as it is shown.
+  // `findings` [K]; `name_width`: of the longest name as it is shown;
+  // `is_ensemble`: the images have spreads.
   ImageScoreRows(std::vector<std::string> findings,
-                 std::optional<Decisions> decisions, size_t name_width);
+                 std::optional<Decisions> decisions, size_t name_width,
+                 bool is_ensemble = false);
 
   // A line per image, behind a heading: all findings called positive with "*",
   // and others up to the three highest, or what is wrong. Control characters of
@@ -43,10 +47,9 @@ class ImageScoreRows {
   // Sentences: findings that have no threshold, or a rough one.
   std::vector<std::string> limits_of_thresholds() const;
   std::string text(const ImageScore& image) const;
-  // image,prob:<finding>…[,calibrated:<finding>…,positive:<finding>…],error,
-  // note;
-  // shortest numbers that read back equal. A blank: no threshold, no
-  // calibration.
+  // image,prob:<finding>…[,calibrated:<finding>…,positive:<finding>…]
+  // [,spread:<finding>…],error,note; shortest numbers that read back equal. A
+  // blank: no threshold, no calibration.
   std::string csv_heading() const;
   std::string csv(const ImageScore& image) const;
   // A line of `predict` in docs/json.md.
@@ -72,6 +75,7 @@ class ImageScoreRows {
   std::vector<std::string> findings_;
   std::optional<Decisions> decisions_;
   size_t name_width_;
+  bool is_ensemble_;
 };
 
 // Of all rows.

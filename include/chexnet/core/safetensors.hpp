@@ -41,8 +41,12 @@ class SafetensorsFile {
   const std::vector<NamedArray>& arrays() const { return arrays_; }
   const Metadata& metadata() const { return metadata_; }
   const NamedArray* find(const std::string& name) const;  // null when absent
+  // Of the arrays whose names begin with `prefix`, without it, and with the
+  // same metadata. It views memory of this object.
+  SafetensorsFile part(const std::string& prefix) const;
 
  private:
+  SafetensorsFile() = default;
   void parse();
   std::string origin_;
   std::vector<std::byte> bytes_;

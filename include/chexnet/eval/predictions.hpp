@@ -18,6 +18,9 @@ struct Predictions {
   std::vector<std::string> images;    // [N]
   std::vector<float> labels;          // [N,K], NaN = not labeled
   std::vector<double> probabilities;  // [N,K], NaN = not scored
+  // [N,K]: standard deviation of the probabilities of an ensemble's members,
+  // NaN = of fewer than two; or none at all.
+  std::vector<double> spreads;
   // [N], or none at all where they are not known. Never written to a table.
   std::vector<std::string> patients;
   // [N]: why an image was not scored, else empty; or none at all.
@@ -57,7 +60,8 @@ Scores score(const Predictions& predictions,
 std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
                                          const std::vector<std::string>& known);
 
-// predictions_<split>.csv: image,label:<finding>…,prob:<finding>…,reason;
+// predictions_<split>.csv:
+// image,label:<finding>…,prob:<finding>…[,spread:<finding>…],reason;
 // shortest text that reads back equal. The probabilities of an image that was
 // not scored are blank, and `reason` says why.
 std::string predictions_csv(const Predictions& predictions);

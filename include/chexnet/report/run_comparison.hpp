@@ -26,9 +26,9 @@ struct AurocSpread : Spread {
 // "0.7500 ± 0.0707 (n = 2) over 8 findings".
 std::string spread_text(const AurocSpread& spread);
 
-// Finished runs, one of each seed, that differ in nothing else on which results
-// depend (Effect in config/options.hpp). All scores are of the checkpoint that
-// each run chose.
+// Finished runs, one of each seed and fold, that differ in nothing else on
+// which results depend (Effect in config/options.hpp). All scores are of the
+// checkpoint that each run chose.
 struct RunGroup {
   // "train.lr=0.001", …: what differs between groups
   std::vector<std::string> settings;

@@ -49,6 +49,35 @@ struct RunFacts {
 void write_results(const std::filesystem::path& folder, const RunFacts& facts,
                    const std::vector<SplitScores>& results);
 
+// What an ensemble was made of and what came of it.
+struct EnsembleMember {
+  std::string run, model_sha256;  // its folder's name; of its model file
+  std::optional<double> validation, test;  // its own mean AUROCs
+  // The ensemble's mean AUROC on test minus its own, on the same images.
+  Estimate difference;
+};
+// By finding, over the images of a split that several members scored, of their
+// spread (Predictions::spreads).
+struct SpreadFacts {
+  std::string finding;
+  double median = 0, most = 0;
+};
+struct EnsembleFacts {
+  std::string name, command;
+  std::vector<SplitFacts> splits;
+  std::vector<EnsembleMember> members;
+  // The same against the members in the mean: 95 % for other patients.
+  std::optional<double> difference;
+  std::optional<Interval> interval;
+  std::vector<SpreadFacts> spreads;  // on test
+};
+// The same for an ensemble of runs whose results are `of_members`: data and
+// network are the first's, settings those that all have.
+void write_ensemble_results(const std::filesystem::path& folder,
+                            const std::vector<Json>& of_members,
+                            const EnsembleFacts& facts,
+                            const std::vector<SplitScores>& results);
+
 // Whoever reads it takes nothing for granted: a run folder may come from
 // somebody else (report_values.hpp). CheckpointError: there is none, or it is
 // no such file.

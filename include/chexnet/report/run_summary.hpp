@@ -36,7 +36,7 @@ struct RunSummary {
   // "running", "finished", "stopped", "failed" (by an error it could write
   // down), "aborted" (by the watchdog), "died" (no process holds its lock),
   // "silent", "not started", "waiting" (for a batch system to begin it: only
-  // folder, name and job are known)
+  // folder, name and job are known), "ensemble" (no training made it)
   std::string state;
   bool has_events = false;    // in metrics.jsonl: else no score is known here
   int64_t damaged_lines = 0;  // of it
@@ -77,6 +77,8 @@ struct RunSummary {
   std::map<std::string, std::string> config;  // by key, as text
 };
 
+// Whether `ensemble` has made it: a run folder whose model is no checkpoint.
+bool is_ensemble_folder(const std::filesystem::path& folder);
 // CheckpointError when `folder` holds no run.
 void check_holds_run(const std::filesystem::path& folder);
 // Also of a run that waits to begin. CheckpointError when `folder` holds no run
@@ -97,6 +99,7 @@ bool has_runs_below(const std::filesystem::path& folder);
 bool is_new_run(const std::filesystem::path& folder,
                 std::set<std::filesystem::path>& seen);
 
+inline constexpr const char* kEnsemble = "ensemble";  // state
 inline constexpr const char* kNoEvents =
     "metrics.jsonl is empty, damaged or not there";
 inline constexpr const char* kCollapsed =

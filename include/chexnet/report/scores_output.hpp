@@ -35,6 +35,14 @@ struct SplitScores {
   size_t missing = 0;  // images left out of the split: data.missing=skip
 };
 
+// Figures of a split with their intervals, the points of `rules` and what its
+// calibration is worth; null: thresholds and calibration were chosen on these
+// images, where they prove nothing.
+void add_figures(const Predictions& predictions,
+                 const std::vector<std::string>& findings,
+                 const DecisionRules* rules, const BootstrapOptions& draws,
+                 SplitScores& result);
+
 // A table: finding, AUROC and its interval, average precision, Brier score,
 // positives; then the mean and "any finding". `split` may also name tables.
 std::string scores_text(const SplitScores& result);

@@ -34,6 +34,8 @@ struct ModelCard {
   std::string manifest_sha256;                // of the table; empty: not known
   std::map<std::string, std::string> splits;  // name -> SHA-256
   std::optional<DecisionRules> rules;  // none: never scored on validation
+  // Networks in the file: those of an ensemble (train/ensemble.hpp), or 1.
+  size_t members = 1;
 };
 ModelCard read_model_card(const std::filesystem::path& file);
 

@@ -2,6 +2,8 @@
 // alive.
 #pragma once
 
+#include <vector>
+
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/core/profiler.hpp"
@@ -22,6 +24,14 @@ struct RunContext {
   const Dataset& dataset;
   Network& network;
   const LossWeights& weights;
+  // An ensemble's further members: scores and heat maps are means over all.
+  std::vector<Network*> others = {};
+
+  std::vector<Network*> networks() const {
+    std::vector<Network*> all = {&network};
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
+  }
 };
 
 // A run that trains, from the moment its batch is known.

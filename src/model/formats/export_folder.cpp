@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
@@ -12,11 +13,6 @@
 namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
-
-[[noreturn]] void refuse(const fs::path& path, const std::string& what,
-                         const std::string& hint) {
-  throw CheckpointError("[export] {}: {}. Hint: {}", path.string(), what, hint);
-}
 
 // "runs/x/" is "runs/x".
 fs::path without_slash(const fs::path& path) {
@@ -33,18 +29,24 @@ std::map<std::string, std::string> sums_of(const fs::path& folder) {
 
 }  // namespace
 
-ExportFolder::ExportFolder(const fs::path& path) : path_(without_slash(path)) {
+void ExportFolder::refuse(const std::string& what,
+                          const std::string& hint) const {
+  throw CheckpointError("[{}] {}: {}. Hint: {}", origin_, path_.string(), what,
+                        hint);
+}
+
+ExportFolder::ExportFolder(std::string origin, const fs::path& path)
+    : origin_(std::move(origin)), path_(without_slash(path)) {
   std::error_code error;
   const auto status = fs::symlink_status(path_, error);
   const bool free = status.type() == fs::file_type::not_found ||
                     (fs::is_directory(status) && fs::is_empty(path_, error));
   if (!free)
-    refuse(path_, "is there already, and nothing in it is replaced",
+    refuse("is there already, and nothing in it is replaced",
            "name a folder that is new or empty");
   const fs::path beside = fs::absolute(path_).parent_path();
   if (::access(beside.c_str(), W_OK | X_OK) != 0)
     refuse(
-        path_,
         std::string("no folder can be made beside it: ") + std::strerror(errno),
         "name one in a folder that is there and writable");
   remove_left_partials(beside);
@@ -55,7 +57,7 @@ fs::path ExportFolder::file(const std::string& name) const {
   fs::path path = hidden_->path() / name;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  if (error) refuse(path_, error.message(), "is there room on the disk?");
+  if (error) refuse(error.message(), "is there room on the disk?");
   return path;
 }
 
@@ -71,7 +73,7 @@ std::map<std::string, std::string> ExportFolder::commit() {
   std::error_code error;
   fs::rename(hidden_->path(), path_,
              error);  // replaces an empty folder, and no other
-  if (error) refuse(path_, error.message(), "name a folder that is new");
+  if (error) refuse(error.message(), "name a folder that is new");
   hidden_->was_renamed();
   sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
   return sums;

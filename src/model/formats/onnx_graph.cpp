@@ -55,19 +55,26 @@ OnnxGraph::OnnxGraph(const std::string& name) : graph_(text_) {
   graph_.add_string(kGraphName, name);
 }
 
-std::string OnnxGraph::add(const Node& node) {
-  protozero::pbf_writer writer(graph_, kGraphNode);
-  for (const auto& input : node.inputs) writer.add_string(kNodeInput, input);
-  writer.add_string(kNodeOutput, node.name);
-  writer.add_string(kNodeName, node.name);
-  writer.add_string(kNodeType, node.type);
-  for (const auto& [name, value] : node.attributes)
-    write_attribute(writer, name, value);
-  return node.name;
+// A name that was made of a scoped one has the scope already.
+std::string OnnxGraph::scoped(const std::string& name) const {
+  return name.starts_with(scope_) ? name : scope_ + name;
 }
 
-std::string OnnxGraph::add_constant(const std::string& name,
+std::string OnnxGraph::add(const Node& node) {
+  const std::string name = scoped(node.name);
+  protozero::pbf_writer writer(graph_, kGraphNode);
+  for (const auto& input : node.inputs) writer.add_string(kNodeInput, input);
+  writer.add_string(kNodeOutput, name);
+  writer.add_string(kNodeName, name);
+  writer.add_string(kNodeType, node.type);
+  for (const auto& [key, value] : node.attributes)
+    write_attribute(writer, key, value);
+  return name;
+}
+
+std::string OnnxGraph::add_constant(const std::string& own_name,
                                     const FloatTensor& tensor) {
+  const std::string name = scoped(own_name);
   protozero::pbf_writer writer(graph_, kGraphInitializer);
   for (const auto extent : tensor.shape) writer.add_int64(kTensorDims, extent);
   writer.add_int32(kTensorType, static_cast<int32_t>(OnnxType::kFloat));

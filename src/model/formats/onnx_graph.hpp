@@ -33,6 +33,9 @@ class OnnxGraph {
   OnnxGraph(const OnnxGraph&) = delete;  // the writer refers to the text
   OnnxGraph& operator=(const OnnxGraph&) = delete;
 
+  // What the names of further nodes and constants begin with, so that several
+  // networks are kept apart.
+  void set_scope(const std::string& scope) { scope_ = scope; }
   // Return the name that further nodes use.
   std::string add(const Node& node);
   std::string add_constant(const std::string& name, const FloatTensor& tensor);
@@ -47,6 +50,8 @@ class OnnxGraph {
  private:
   void add_value(protozero::pbf_tag_type tag, const std::string& name,
                  OnnxType type, const Ints& shape);
+  std::string scoped(const std::string& name) const;
+  std::string scope_;
   std::string text_;  // of the GraphProto
   protozero::pbf_writer graph_;
 };

@@ -195,11 +195,11 @@ const char* output_name(ModelOutput output) {
   return output == ModelOutput::kLogits ? "logits" : "probabilities";
 }
 
-std::string onnx_network(const NetworkSpec& spec, const FloatTensors& weights,
+std::string onnx_network(const NetworkSpec& spec,
+                         const std::vector<FloatTensors>& members,
                          const OnnxOptions& options) {
-  assert(options.input != ModelInput::kOneChannel);
+  assert(options.input != ModelInput::kOneChannel && !members.empty());
   OnnxGraph graph(spec.arch);
-  Layers layers(graph, weights);
   const int64_t size = options.size;
   std::string x;
   if (options.input == ModelInput::kGray) {
@@ -208,16 +208,25 @@ std::string onnx_network(const NetworkSpec& spec, const FloatTensors& weights,
   } else {
     x = graph.add_input(kModelInputName, OnnxType::kFloat, {3, size, size});
   }
-  x = std::visit(
-      [&](const auto& family) { return backbone(graph, layers, family, x); },
-      spec.family);
-
   const std::string result = output_name(options.output);
   const std::string logits = output_name(ModelOutput::kLogits);
-  x = layers.classifier(x, spec.head, logits);
+  std::vector<std::string> of_members;
+  int64_t findings = 0;
+  for (size_t m = 0; m < members.size(); ++m) {
+    const bool is_ensemble = members.size() > 1;
+    graph.set_scope(is_ensemble ? "member" + std::to_string(m) + "." : "");
+    Layers layers(graph, members[m]);
+    const std::string features = std::visit(
+        [&](const auto& family) { return backbone(graph, layers, family, x); },
+        spec.family);
+    of_members.push_back(layers.classifier(features, spec.head, logits));
+    findings = layers.findings(spec.head);
+  }
+  graph.set_scope("");
+  if (members.size() > 1) graph.add({"Mean", logits, of_members});
   if (options.output == ModelOutput::kProbabilities)
-    graph.add({"Sigmoid", result, {x}});
-  graph.add_output(result, OnnxType::kFloat, {layers.findings(spec.head)});
+    graph.add({"Sigmoid", result, {logits}});
+  graph.add_output(result, OnnxType::kFloat, {findings});
   return graph.model(options.metadata);
 }
 

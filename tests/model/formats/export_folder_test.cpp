@@ -22,7 +22,7 @@ TEST_CASE("an export appears whole, with the sums of its files") {
   for (const char* name : {"new", "empty", "slash/"}) {
     const fs::path out = scratch / name;
     if (std::string(name) == "empty") fs::create_directory(out);
-    ExportFolder folder(out);
+    ExportFolder folder("export", out);
     folder.write("b.txt", "b");
     folder.write("vectors/a.txt", "a");
     CHECK_FALSE(fs::exists(out / "b.txt"));
@@ -38,7 +38,7 @@ TEST_CASE("an export appears whole, with the sums of its files") {
 
 TEST_CASE("an export that does not end leaves nothing, and replaces nothing") {
   const ScratchFolder scratch;
-  { ExportFolder(scratch / "gone").write("a", "a"); }
+  { ExportFolder("export", scratch / "gone").write("a", "a"); }
   CHECK(entries(scratch.path()) == 0);
 
   scratch.write("full/kept.txt", "kept");
@@ -46,15 +46,15 @@ TEST_CASE("an export that does not end leaves nothing, and replaces nothing") {
   fs::create_symlink(scratch / "nowhere", scratch / "link");
   for (const char* name : {"full", "full/", "file", "link"})
     CHECK(error_of<CheckpointError>([&] {
-            ExportFolder(scratch / name);
+            ExportFolder("export", scratch / name);
           }).find("is there already, and nothing in it is replaced") !=
           std::string::npos);
   CHECK(error_of<CheckpointError>([&] {
-          ExportFolder(scratch / "a/b/c");
+          ExportFolder("export", scratch / "a/b/c");
         }).find("no folder can be made beside it") != std::string::npos);
 
   // Somebody else was faster.
-  ExportFolder late(scratch / "late");
+  ExportFolder late("export", scratch / "late");
   late.write("a", "ours");
   scratch.write("late/a", "theirs");
   CHECK_THROWS_AS(late.commit(), CheckpointError);

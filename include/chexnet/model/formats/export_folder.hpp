@@ -15,12 +15,14 @@ namespace chexnet {
 
 class ExportFolder {
  public:
-  // CheckpointError: `path` is there and not an empty folder, or nothing can be
-  // made beside it.
-  explicit ExportFolder(const std::filesystem::path& path);
+  // CheckpointError "[origin] …": `path` is there and not an empty folder, or
+  // nothing can be made beside it.
+  ExportFolder(std::string origin, const std::filesystem::path& path);
   // Without commit() nothing stays; of a process that was killed, until the
   // next export beside it.
 
+  // That of the files, until commit().
+  const std::filesystem::path& hidden() const { return hidden_->path(); }
   // Where files are written; names may have one folder before them.
   std::filesystem::path file(const std::string& name) const;
   void write(const std::string& name, std::string_view bytes);
@@ -30,6 +32,9 @@ class ExportFolder {
   std::map<std::string, std::string> commit();
 
  private:
+  [[noreturn]] void refuse(const std::string& what,
+                           const std::string& hint) const;
+  std::string origin_;
   std::filesystem::path path_;
   std::optional<PartialFolder> hidden_;
 };

@@ -35,9 +35,11 @@ struct OnnxOptions {
   std::map<std::string, std::string> metadata;
 };
 
-// The file's bytes; not for kOneChannel. CheckpointError: a weight of the
-// network is absent or of another shape.
-std::string onnx_network(const NetworkSpec& spec, const FloatTensors& weights,
+// The file's bytes; not for kOneChannel. `members`: the weights of one network,
+// or of the members of an ensemble, whose logits are their mean.
+// CheckpointError: a weight of the network is absent or of another shape.
+std::string onnx_network(const NetworkSpec& spec,
+                         const std::vector<FloatTensors>& members,
                          const OnnxOptions& options);
 
 }  // namespace chexnet

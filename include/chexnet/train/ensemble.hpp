@@ -1,0 +1,23 @@
+// The model file of an ensemble (eval/ensemble.hpp): its members' arrays, each
+// under "<number from 0>/", and the first one's description, with what differs
+// left out and "members" added.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace chexnet {
+
+// "0/": what the names of the first member's arrays begin with.
+std::string member_prefix(size_t member);
+
+// Of model files of single networks into `into`, without decision rules, as
+// those of the members are not the ensemble's. Returns their SHA-256.
+// CheckpointError: a file is none, is an ensemble, or is of another network,
+// other findings or another input than the first.
+std::vector<std::string> write_ensemble(
+    const std::vector<std::filesystem::path>& members,
+    const std::filesystem::path& into);
+
+}  // namespace chexnet

@@ -1,0 +1,382 @@
+// ensemble: several runs as one network, made of their records alone: no image
+// is read and no network computes. What comes out is a run folder that no
+// training made, so each command that takes a run takes it.
+#include "chexnet/eval/ensemble.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "chexnet/app/commands.hpp"
+#include "chexnet/app/run_options.hpp"
+#include "chexnet/comm/watch/wait_deadline.hpp"
+#include "chexnet/config/load.hpp"
+#include "chexnet/core/checksum.hpp"
+#include "chexnet/core/csv.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
+#include "chexnet/core/output_file.hpp"
+#include "chexnet/core/shell_words.hpp"
+#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_format.hpp"
+#include "chexnet/data/split_table.hpp"
+#include "chexnet/launch/machine/affinity.hpp"
+#include "chexnet/model/formats/export_folder.hpp"
+#include "chexnet/report/html_report.hpp"
+#include "chexnet/report/run_comparison.hpp"
+#include "chexnet/report/run_results.hpp"
+#include "chexnet/report/run_summary.hpp"
+#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/ensemble.hpp"
+#include "chexnet/train/model_card.hpp"
+#include "run_folders.hpp"
+
+namespace chexnet {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct EnsembleOptions {
+  std::vector<std::string> runs;
+  std::string out;
+};
+
+struct Member {
+  fs::path folder, model;
+  Json results;
+  std::vector<SplitRow> rows;
+  std::string name() const { return folder.filename().string(); }
+};
+
+// Of a folder of runs, those that have scores.
+std::vector<Member> members_of(const EnsembleOptions& options) {
+  const std::set<fs::path> named(options.runs.begin(), options.runs.end());
+  std::vector<Member> members;
+  std::error_code error;
+  for (const auto& folder : runs_below(options.runs)) {
+    const bool is_ensemble = is_ensemble_folder(folder);
+    const bool has_scores = fs::exists(folder / "results.json", error);
+    if (!named.contains(folder) && (is_ensemble || !has_scores)) {
+      log_warning("[ensemble] " + folder.string() + " is left out: it " +
+                  (is_ensemble ? "is an ensemble" : "has no final scores"));
+      continue;
+    }
+    members.push_back({fs::weakly_canonical(folder), resolve_model(folder),
+                       read_results(folder),
+                       read_splits_csv(folder / "split.csv")});
+  }
+  if (members.size() < 2)
+    throw ConfigError(
+        "[ensemble] {} with final scores. Hint: two or more, or a folder of "
+        "them, as a sweep leaves it",
+        counted(std::ssize(members), "run"));
+  return members;
+}
+
+// What an image is to the ensemble is what it is to the member that knows most
+// of it: who was trained on it is trained on it.
+std::vector<SplitRow> rows_of(const std::vector<Member>& members) {
+  const auto closeness = [](const std::string& split) {
+    return split == "train" ? 2 : (split == "val" ? 1 : 0);
+  };
+  std::vector<SplitRow> all;
+  std::map<std::string, size_t> place_of;
+  for (const auto& m : members)
+    for (const auto& row : m.rows) {
+      const auto [found, is_new] = place_of.try_emplace(row.image, all.size());
+      if (is_new) all.push_back(row);
+      SplitRow& known = all[found->second];
+      if (closeness(row.split) > closeness(known.split))
+        known.split = row.split;
+    }
+  return all;
+}
+
+std::string csv_of(const std::vector<SplitRow>& rows) {
+  std::string text = "image,patient,split\n";
+  for (const auto& row : rows)
+    text += csv_field(row.image) + "," + csv_field(row.patient) + "," +
+            row.split + "\n";
+  return text;
+}
+
+// As Split::sha256.
+std::string names_sha256(const std::vector<std::string>& images) {
+  Sha256 sum;
+  for (const auto& image : images) sum.update(image + "\n");
+  return sum.hex();
+}
+
+std::vector<SplitFacts> facts_of(const std::vector<SplitRow>& rows) {
+  std::vector<SplitFacts> facts;
+  for (const char* name : {"train", "val", "test"}) {
+    std::vector<std::string> images;
+    std::set<std::string> patients;
+    for (const auto& row : rows) {
+      if (row.split != name) continue;
+      images.push_back(row.image);
+      patients.insert(row.patient);
+    }
+    facts.push_back(
+        {name, images.size(), patients.size(), names_sha256(images)});
+  }
+  return facts;
+}
+
+std::string evaluated_sha256(const Member& member, const std::string& split) {
+  const Json& found = member.results["evaluations"];
+  if (!found.contains(split)) return "";
+  return found[split].value(Json::json_pointer("/split/sha256"), "");
+}
+
+// The tables that the members' figures are of. None where one of them has none.
+std::vector<Predictions> tables_of(const std::vector<Member>& members,
+                                   const std::string& split) {
+  std::vector<Predictions> tables;
+  for (const auto& m : members) {
+    const fs::path file = m.folder / ("predictions_" + split + ".csv");
+    if (evaluated_sha256(m, split).empty()) {
+      log_warning("[ensemble] no figures of the " + split +
+                  " split: " + m.name() + " did not score it (eval.splits)");
+      return {};
+    }
+    const Json& sum = m.results["evaluations"][split]["predictions_sha256"];
+    if (sum != sha256_file(file.string()))
+      throw DataError(
+          "[ensemble] {}: is not the table that the run wrote. Hint: take it "
+          "from where the run was made",
+          file.string());
+    Predictions table = read_predictions(file.string(), nullptr);
+    std::map<std::string, std::string> patients;
+    for (const auto& row : m.rows) patients[row.image] = row.patient;
+    for (const auto& image : table.images)
+      table.patients.push_back(patients[image]);
+    tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
+// On test each image counts with all members, so it must be test to all.
+bool have_one_test(const std::vector<Member>& members) {
+  const auto is_first = [&](const Member& m) {
+    return evaluated_sha256(m, "test") ==
+           evaluated_sha256(members.front(), "test");
+  };
+  if (std::ranges::all_of(members, is_first)) return true;
+  log_warning(
+      "[ensemble] no figures of the test split: the runs have several, and "
+      "what is test to one may be training to another");
+  return false;
+}
+
+// That none of its patients is one that a member was trained on.
+void check_test(const Predictions& test, const std::vector<SplitRow>& rows) {
+  std::set<std::string> trained;
+  for (const auto& row : rows)
+    if (row.split == "train") trained.insert(row.patient);
+  const auto leaked = std::ranges::count_if(
+      test.patients, [&](const auto& p) { return trained.contains(p); });
+  if (leaked > 0)
+    throw DataError(
+        "[ensemble] {} of {} of test are of patients that a member was trained "
+        "on. Hint: members with one test split",
+        leaked, counted(std::ssize(test.images), "image"));
+}
+
+// One per finding that has any.
+std::vector<SpreadFacts> spreads_of(const Predictions& predictions) {
+  std::vector<SpreadFacts> facts;
+  const size_t findings = predictions.findings.size();
+  for (size_t k = 0; k < findings && !predictions.spreads.empty(); ++k) {
+    std::vector<double> values;
+    for (size_t i = k; i < predictions.spreads.size(); i += findings)
+      if (!std::isnan(predictions.spreads[i]))
+        values.push_back(predictions.spreads[i]);
+    if (values.empty()) continue;
+    std::ranges::sort(values);
+    facts.push_back(
+        {predictions.findings[k], values[values.size() / 2], values.back()});
+  }
+  return facts;
+}
+
+// An ensemble while it is made, in the order of work.
+class Ensemble {
+ public:
+  Ensemble(std::vector<Member> members, const EnsembleOptions& options)
+      : members_(std::move(members)),
+        rows_(rows_of(members_)),
+        config_(load_config({members_.front().folder / "config.yaml"}, {},
+                            nullptr, [](Config& c) { c.data.fold = {}; })),
+        folder_("ensemble", options.out),
+        draws_{.threads = static_cast<int>(allowed_cpus().size())} {
+    facts_.name = fs::absolute(options.out).lexically_normal().filename();
+    std::vector<std::string> words = {"chexnet-train", "ensemble"};
+    words.insert(words.end(), options.runs.begin(), options.runs.end());
+    words.insert(words.end(), {"--out", options.out + "-again"});
+    facts_.command = command_text(words);
+  }
+
+  void write_model() {
+    std::vector<fs::path> files;
+    for (const auto& m : members_) files.push_back(m.model);
+    const auto sums = write_ensemble(files, model());
+    for (size_t i = 0; i < members_.size(); ++i)
+      facts_.members.push_back({members_[i].name(),
+                                sums[i],
+                                auroc(members_[i], "val"),
+                                auroc(members_[i], "test"),
+                                {}});
+  }
+  void score_validation() {
+    const auto tables = tables_of(members_, "val");
+    if (tables.empty()) return;
+    const Predictions val = mean_of_tables(tables);
+    DecisionRules rules = choose_rules(
+        val, {}, {config_.eval.sensitivity, config_.eval.specificity});
+    rules.crops = choice_name(config_.eval.crops);
+    rules.chosen_on = names_sha256(val.images);
+    rules.manifest_sha256 = read_model_card(model()).manifest_sha256;
+    write_decision_rules(model(), model(), rules);
+    rules_ = std::move(rules);
+    add_split("val", val, nullptr);
+  }
+  void score_test() {
+    if (!have_one_test(members_)) return;
+    const auto tables = tables_of(members_, "test");
+    if (tables.empty()) return;
+    const Predictions test = mean_of_tables(tables);
+    check_test(test, rows_);
+    add_split("test", test, rules_ ? &*rules_ : nullptr);
+    facts_.spreads = spreads_of(test);
+    std::vector<const Predictions*> members, ensemble;
+    for (size_t i = 0; i < tables.size(); ++i) {
+      facts_.members[i].difference =
+          compare(test, tables[i], config_.eval.findings, draws_)
+              .mean_difference;
+      members.push_back(&tables[i]);
+      ensemble.push_back(&test);
+    }
+    const auto all = compare_recipes(members, ensemble, draws_);
+    facts_.difference = all.mean.value;
+    facts_.interval = all.mean.of_networks;
+  }
+  void finish() {
+    facts_.splits = facts_of(rows_);
+    write_splits_csv(folder_.file("split.csv"), csv_of(rows_));
+    folder_.write("config.yaml", config_yaml(config_));
+    std::vector<Json> of_members;
+    for (const auto& m : members_) of_members.push_back(m.results);
+    write_ensemble_results(folder_.hidden(), of_members, facts_, scores_);
+    write_report(folder_.hidden());
+    folder_.commit();
+  }
+  std::string text() const;
+
+ private:
+  fs::path model() const { return folder_.file("model.safetensors"); }
+  static std::optional<double> auroc(const Member& member,
+                                     const std::string& split) {
+    const Json& evaluations = member.results["evaluations"];
+    if (!evaluations.contains(split)) return std::nullopt;
+    const Json& value = evaluations[split]["mean_auroc"];
+    return value.is_number() ? std::optional(value.get<double>())
+                             : std::nullopt;
+  }
+  void add_split(const std::string& name, const Predictions& predictions,
+                 const DecisionRules* rules) {
+    const std::string table = predictions_csv(predictions);
+    folder_.write("predictions_" + name + ".csv", table);
+    SplitScores& scores = scores_.emplace_back(
+        SplitScores{name, score(predictions, config_.eval.findings),
+                    names_sha256(predictions.images), sha256_hex(table)});
+    add_figures(predictions, config_.eval.findings, rules, draws_, scores);
+  }
+
+  std::vector<Member> members_;
+  std::vector<SplitRow> rows_;
+  Config config_;  // the first one's, without a fold
+  ExportFolder folder_;
+  BootstrapOptions draws_;
+  std::optional<DecisionRules> rules_;
+  EnsembleFacts facts_;
+  std::vector<SplitScores> scores_;
+};
+
+std::string difference_text(const std::optional<double>& value,
+                            const std::optional<Interval>& interval) {
+  if (!value) return "-";
+  const std::string text = (*value < 0 ? "" : "+") + fixed(*value, 3);
+  return interval ? text + " (" + fixed(interval->low, 3) + " to " +
+                        fixed(interval->high, 3) + ")"
+                  : text;
+}
+
+std::string Ensemble::text() const {
+  std::vector<std::vector<std::string>> lines = {
+      {"mean AUROC of", "validation", "test",
+       "ensemble minus it, test (95 %)"}};
+  const auto cell = [](const std::optional<double>& value) {
+    return value ? fixed(*value, 4) : "-";
+  };
+  std::vector<double> val, test;
+  for (const auto& m : facts_.members) {
+    const auto& range = m.difference.interval;
+    lines.push_back({m.run, cell(m.validation), cell(m.test),
+                     difference_text(m.difference.value,
+                                     range ? std::optional(range->interval)
+                                           : std::nullopt)});
+    if (m.validation) val.push_back(*m.validation);
+    if (m.test) test.push_back(*m.test);
+  }
+  lines.push_back({"members, mean ± sd", spread_text(spread_of(val)),
+                   spread_text(spread_of(test)),
+                   difference_text(facts_.difference, facts_.interval)});
+  std::vector<std::string> own = {"the ensemble", "-", "-", "-"};
+  for (const auto& scores : scores_)
+    own[scores.split == "val" ? 1 : 2] = cell(scores.figures.mean_auroc.value);
+  lines.push_back(own);
+  return columns(lines);
+}
+
+int make_ensemble(const EnsembleOptions& options) {
+  const StorageWait files(timeout_of_start({}), "making " + options.out);
+  Ensemble ensemble(members_of(options), options);
+  ensemble.write_model();
+  ensemble.score_validation();
+  ensemble.score_test();
+  ensemble.finish();
+  std::cout << ensemble.text() << std::flush;
+  log_info("ensemble " + options.out + "; its page is " +
+           (fs::path(options.out) / "report.html").string());
+  return 0;
+}
+
+}  // namespace
+
+void add_ensemble(CLI::App& app, Invocation& invocation) {
+  auto* command = app.add_subcommand(
+      "ensemble",
+      "several runs as one: the mean of their logits, in a run folder");
+  auto options = std::make_shared<EnsembleOptions>();
+  command
+      ->add_option("runs", options->runs,
+                   "run folders, or a folder of runs as a sweep or folds "
+                   "leave it")
+      ->check(in_file_system())
+      ->required();
+  command
+      ->add_option("--out", options->out,
+                   "folder to write, new or empty: evaluate, predict, export "
+                   "and report take it as a run")
+      ->required()
+      ->check(in_file_system());
+  command->callback([&invocation, options] {
+    invocation.run = [options] { return make_ensemble(*options); };
+  });
+}
+
+}  // namespace chexnet

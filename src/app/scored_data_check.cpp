@@ -64,18 +64,22 @@ void check_known_split(const ScoredData& data, const ModelCard& card,
 }
 
 void check_prevalence(const TestSet& set, const ModelCard& card) {
-  if (!card.rules) return;
   const Manifest& manifest = set.dataset.manifest;
   const LabelCounts counts =
       count_labels(manifest, set.split.rows, Labels::kScored);
-  std::vector<LabeledImages> labeled;
+  std::vector<LabeledImages> labeled, usual = card.trained_on;
+  const bool by_training = !usual.empty();
+  if (!by_training && card.rules)
+    for (const auto& rule : card.rules->findings)
+      usual.push_back({rule.finding, rule.positives, rule.negatives});
   for (size_t k = 0; k < manifest.finding_count(); ++k)
     labeled.push_back(
         {manifest.findings[k], counts.positives[k], counts.negatives[k]});
-  const std::string unlike = unlike_prevalence(*card.rules, labeled);
+  const std::string where = by_training ? "training" : "validation";
+  const std::string unlike = unlike_prevalence(usual, where, labeled);
   if (!unlike.empty())
     log_warning("[evaluate] positives of " + set.split.name +
-                " are far from as frequent as in validation: " + unlike +
+                " are far from as frequent as in " + where + ": " + unlike +
                 ". Hint: are columns or labels swapped? If not, thresholds "
                 "and calibration need not fit these images");
 }

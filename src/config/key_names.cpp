@@ -56,6 +56,8 @@ bool holds_keys(const std::string& name) {
   });
 }
 
+}  // namespace
+
 std::string likely_keys(const std::string& key) {
   const std::string meant = key_of_word(last_word(key));
   constexpr size_t kTypingError = 2;
@@ -66,8 +68,6 @@ std::string likely_keys(const std::string& key) {
   if (!is_misspelled && !meant.empty()) return "'" + meant + "'";
   return nearest_names(key, option_keys());
 }
-
-}  // namespace
 
 const std::vector<RemovedName>& removed_names() {
   static const std::vector<RemovedName> kRemoved = {

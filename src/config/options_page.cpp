@@ -28,7 +28,7 @@ std::vector<ConfigOption> options_with(const std::string& prefix) {
       found.push_back(option);
   if (found.empty())
     throw ConfigError("[config] no key starts with '{}'. Hint: nearest are {}",
-                      prefix, nearest_names(prefix, option_keys()));
+                      prefix, likely_keys(prefix));
   return found;
 }
 

@@ -20,25 +20,29 @@ bool differ(double a, double images_a, double b, double images_b) {
          std::abs(a - b) > kStandardErrors * error;
 }
 
+double count_of(const LabeledImages& images) {
+  return static_cast<double>(images.positives + images.negatives);
+}
+
 std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 
 }  // namespace
 
-std::string unlike_prevalence(const DecisionRules& rules,
+std::string unlike_prevalence(const std::vector<LabeledImages>& usual,
+                              const std::string& where,
                               const std::vector<LabeledImages>& scored) {
   std::string text;
   for (const auto& s : scored) {
-    const FindingRules* rule = rules.find(s.finding);
-    if (rule == nullptr) continue;
-    const auto images = static_cast<double>(s.positives + s.negatives);
-    const auto chosen_on =
-        static_cast<double>(rule->positives + rule->negatives);
-    if (std::min(images, chosen_on) < kFewestImages) continue;
+    const auto known =
+        std::ranges::find(usual, s.finding, &LabeledImages::finding);
+    if (known == usual.end()) continue;
+    const double images = count_of(s), usual_images = count_of(*known);
+    if (std::min(images, usual_images) < kFewestImages) continue;
     const double share = static_cast<double>(s.positives) / images;
-    const double usual = static_cast<double>(rule->positives) / chosen_on;
-    if (!differ(share, images, usual, chosen_on)) continue;
+    const double before = static_cast<double>(known->positives) / usual_images;
+    if (!differ(share, images, before, usual_images)) continue;
     text += (text.empty() ? "" : ", ") + s.finding + " " + percent(share) +
-            " (" + percent(usual) + " of validation)";
+            " (" + percent(before) + " of " + where + ")";
   }
   return text;
 }

@@ -176,15 +176,18 @@ void write_timeline(Communicator& comm, const Recording& recording,
 }
 
 void write_own_timeline(int rank, const Recording& recording,
-                        const PhaseSlot& now,
+                        const PhaseSlot* now,
                         const std::filesystem::path& path) {
   json spans = spans_of(recording, 0);
-  const double since_s = now.since_s.load();
-  spans.push_back({{"name", phase_name(static_cast<Phase>(now.phase.load()))},
-                   {"track", static_cast<int>(Track::kMain)},
-                   {"lane", 0},
-                   {"begin_s", since_s},
-                   {"s", now_s() - since_s}});
+  if (now != nullptr) {
+    const double since_s = now->since_s.load();
+    spans.push_back(
+        {{"name", phase_name(static_cast<Phase>(now->phase.load()))},
+         {"track", static_cast<int>(Track::kMain)},
+         {"lane", 0},
+         {"begin_s", since_s},
+         {"s", now_s() - since_s}});
+  }
   json events = json::array();
   add_rank(events, rank, host_name(), spans, first_begin_s(spans));
   write_events(path, std::move(events));

@@ -16,10 +16,16 @@
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/image/crop.hpp"
 #include "chexnet/data/image_reader.hpp"
+#include "chexnet/data/label_counts.hpp"
 #include "chexnet/model/weights.hpp"
 #include "model_description.hpp"
 
 namespace chexnet {
+namespace {
+
+constexpr const char* kLabeled = "labeled";  // finding: [positives, negatives]
+
+}  // namespace
 
 nlohmann::json preprocessing_json(const DataConfig& data) {
   const Preprocessing evaluated = evaluation_preprocessing(data);
@@ -43,6 +49,12 @@ std::string model_description(const Config& config, const Dataset& dataset) {
        {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
     splits[split->name] = {{"images", split->rows.size()},
                            {"sha256", split->sha256}};
+  const Manifest& manifest = dataset.manifest;
+  const LabelCounts counts =
+      count_labels(manifest, dataset.splits.train.rows, Labels::kScored);
+  nlohmann::json& labeled = splits["train"][kLabeled];
+  for (size_t k = 0; k < manifest.finding_count(); ++k)
+    labeled[manifest.findings[k]] = {counts.positives[k], counts.negatives[k]};
   const nlohmann::json json = {
       {"arch", choice_name(config.model.arch)},
       {"findings", dataset.manifest.findings},
@@ -206,6 +218,11 @@ ModelCard read_model_card(const std::filesystem::path& path) {
     const nlohmann::json splits = field(json, "splits");
     for (const auto& [name, split] : splits.items())
       if (split.is_object()) card.splits[name] = split.value("sha256", "");
+    const auto labeled = nlohmann::json::json_pointer("/train") / kLabeled;
+    if (splits.contains(labeled))
+      for (const auto& [finding, counts] : splits.at(labeled).items())
+        card.trained_on.push_back(
+            {finding, counts.at(0).get<size_t>(), counts.at(1).get<size_t>()});
   } catch (const nlohmann::json::exception& e) {
     throw CheckpointError(
         "[checkpoint] {}: its description is damaged: {}. Hint: the file was "

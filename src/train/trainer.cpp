@@ -154,14 +154,24 @@ uint64_t largest_peak_bytes(CudaLibrary* cuda, Communicator& comm) {
   return static_cast<uint64_t>(peak);
 }
 
-// Of a run that the watchdog ends.
-void write_last_spans(int rank, const Profiler& profiler, const PhaseSlot& now,
+// Of a run that the watchdog ends, or an error: the other ranks may be gone.
+void write_last_spans(int rank, const Profiler& profiler, const PhaseSlot* now,
                       const std::filesystem::path& run_folder) {
   const auto recording = profiler.recording();
   if (!recording) return;
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "timeline-rank-%03d.json", rank);
   write_own_timeline(rank, *recording, now, run_folder / name.data());
+}
+
+// An error of its own must not hide the one that ended the run.
+void write_spans_of_error(int rank, const Profiler& profiler,
+                          const std::filesystem::path& run_folder) {
+  try {
+    write_last_spans(rank, profiler, nullptr, run_folder);
+  } catch (const Error& e) {
+    log_warning(e.what());
+  }
 }
 
 }  // namespace
@@ -188,7 +198,7 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
       *comm, profiler,
       {config.launch.timeout_s, folder.path(), request.resume_command,
        device.gpu.name, [&, rank = comm->rank()](const PhaseSlot& now) {
-         write_last_spans(rank, profiler, now, folder.path());
+         write_last_spans(rank, profiler, &now, folder.path());
        }});
   std::optional<Profiler::Span> set_up(std::in_place, &profiler, Phase::kSetUp);
   StopRequest stop(config, folder, comm->rank() == 0);
@@ -207,9 +217,16 @@ TrainOutcome train(const Config& config, const TrainRequest& request,
                   static_cast<int64_t>(dataset->manifest.finding_count()),
                   network_options(config, device, *comm));
   set_up.reset();
-  TrainOutcome outcome =
-      train_on({config, *comm, device, *dataset, network, weights}, folder,
-               stop, timeline, profiler, state, request.resume_command);
+  TrainOutcome outcome = [&] {
+    try {
+      return train_on({config, *comm, device, *dataset, network, weights},
+                      folder, stop, timeline, profiler, state,
+                      request.resume_command);
+    } catch (const Error&) {
+      write_spans_of_error(comm->rank(), profiler, folder.path());
+      throw;
+    }
+  }();
   outcome.run_folder = folder.path().string();
   if (outcome.train_s <= 0) {  // the same on all ranks
     if (!request.timeline.file.empty() && comm->rank() == 0)

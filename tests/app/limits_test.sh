@@ -20,7 +20,7 @@ slow_images 40
 limited_by disk "${slow[@]}" "${bench[@]}" --set data.readers=0
 
 mkdir "$scratch/buckets" && ln -s "$phantom/images" "$scratch/buckets/xrays"
-python3 tests/support/s3_server.py "$scratch/buckets" --port-file "$scratch/port" --latency 0.1 2>"$scratch/store.txt" &
+python3 tests/support/s3_server.py "$scratch/buckets" --port-file "$scratch/port" --latency 0.4 2>"$scratch/store.txt" &
 await "the store" test -s "$scratch/port"
 limited_by network env AWS_ENDPOINT_URL="http://127.0.0.1:$(cat "$scratch/port")" "${bench[@]}" --set data.readers=8 --set data.images=[s3://xrays]
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/eval/prevalence.hpp"
 #include "made_up_cases.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
@@ -115,23 +114,4 @@ TEST_CASE("rules that cannot be applied are refused") {
     CHECK(refusal(with(calibration)).find("calibration of A") !=
           std::string::npos);
   }
-}
-
-TEST_CASE("a prevalence that is far from validation's is told") {
-  DecisionRules rules;
-  rules.findings.resize(2);
-  FindingRules& hernia = rules.findings[0];
-  FindingRules& mass = rules.findings[1];
-  hernia.finding = "Hernia", hernia.positives = 12, hernia.negatives = 988;
-  mass.finding = "Mass", mass.positives = 100, mass.negatives = 900;
-  const auto text = [&](const std::vector<LabeledImages>& scored) {
-    return unlike_prevalence(rules, scored);
-  };
-  CHECK(text({{"Hernia", 52, 378}, {"Mass", 50, 380}, {"Fracture", 9, 400}}) ==
-        "Hernia 12.1 % (1.2 % of validation)");
-  CHECK(text({{"Mass", 0, 430}}) == "Mass 0.0 % (10.0 % of validation)");
-  // Less than three times; by chance; of too few images.
-  CHECK(text({{"Hernia", 15, 485}}).empty());
-  CHECK(text({{"Hernia", 1, 24}}).empty());
-  CHECK(text({{"Hernia", 10, 9}}).empty());
 }

@@ -6,8 +6,9 @@ diverging=(--set train.lr=1000 --set train.optimizer=sgd --set data.val_fraction
 for how in "1 6" "2 6" "2 40"; do
   read -r ranks steps <<<"$how"
   run=$scratch/run-$ranks-$steps
-  timeout 300 "$program" train "$small" "${diverging[@]}" --ranks "$ranks" --set train.max_steps="$steps" --out "$run" 2>"$scratch/log"; rc=$?
+  timeout 300 "$program" train "$small" "${diverging[@]}" --ranks "$ranks" --set train.max_steps="$steps" --out "$run" --timeline "$run.json" 2>"$scratch/log"; rc=$?
   check "$ranks ranks, $steps steps: exit 6 (exit $rc)" [ $rc = 6 ]
+  check "each rank leaves what it recorded" look 'assert all(any(e.get("ph") == "X" for e in t["traceEvents"]) for t in (a, globals().get("b", a)))' "$run"/timeline-rank-*.json
   "$program" status "$run" >"$scratch/status"
   check "status says that it failed" grep -q "(failed)" "$scratch/status"
   check "and of what" grep -q "not finite.*(exit 6)" "$scratch/status"

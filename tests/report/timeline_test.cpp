@@ -86,7 +86,7 @@ TEST_CASE("a rank writes by itself what it did until the moment") {
   PhaseSlot slot;
   slot.phase = static_cast<uint32_t>(Phase::kAllReduceWait);
   slot.since_s = now - 2;
-  write_own_timeline(5, recording, slot, folder / "t.json");
+  write_own_timeline(5, recording, &slot, folder / "t.json");
   const json events =
       json::parse(read_text(folder / "t.json")).at("traceEvents");
   std::map<std::string, json> spans;

@@ -80,6 +80,8 @@ struct RemovedName {
 const std::vector<RemovedName>& removed_names();
 // "now data.fold: 1/5"; empty for what was never a name.
 std::string written_instead(const std::string& name);
+// The keys that a word which is none may mean, for its error.
+std::string likely_keys(const std::string& key);
 // "unknown key 'x'. Hint: ...": what is written instead, or the nearest keys.
 std::string unknown_key_text(const std::string& key);
 

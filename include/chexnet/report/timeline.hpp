@@ -29,10 +29,11 @@ double clock_offset_s(Communicator& comm);
 void write_timeline(Communicator& comm, const Recording& recording,
                     double offset_s, const std::filesystem::path& path);
 
-// The rows of one rank, by any of its threads, while others hang: what it has
-// recorded so far, and the phase that it is in until now. CheckpointError.
+// The rows of one rank, by any of its threads, while others hang or are gone:
+// what it has recorded so far, and the phase that it is in until now; null:
+// none. CheckpointError.
 void write_own_timeline(int rank, const Recording& recording,
-                        const PhaseSlot& now,
+                        const PhaseSlot* now,
                         const std::filesystem::path& path);
 
 }  // namespace chexnet

@@ -9,6 +9,7 @@
 
 #include "chexnet/config/config.hpp"
 #include "chexnet/eval/decision_rules.hpp"
+#include "chexnet/eval/prevalence.hpp"
 #include "chexnet/train/run/dataset.hpp"
 
 namespace chexnet {
@@ -33,6 +34,8 @@ struct ModelCard {
   std::vector<std::string> findings;          // in the order of the outputs
   std::string manifest_sha256;                // of the table; empty: not known
   std::map<std::string, std::string> splits;  // name -> SHA-256
+  // Of the training images; empty: not known, or several (an ensemble).
+  std::vector<LabeledImages> trained_on;
   std::optional<DecisionRules> rules;  // none: never scored on validation
   // Networks in the file: those of an ensemble (train/ensemble.hpp), or 1.
   size_t members = 1;

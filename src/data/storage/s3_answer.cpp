@@ -24,8 +24,8 @@ constexpr size_t kLongestToken = 4096;
 
 // No data set has as many objects, and no server gives as little a page.
 constexpr uint64_t kMostObjects = 10'000'000, kMostPages = 100'000;
-// Ten million objects of 800 bytes, and at 500 a second.
-constexpr uint64_t kMostGiB = 8, kMostHours = 6;
+// Ten million objects of 200 bytes, and at 500 a second.
+constexpr uint64_t kMostGiB = 2, kMostHours = 6;
 constexpr size_t kLongestValue = 1024;  // S3's limit of keys
 // Pages without a key are rare, but happen: a server may look through deleted
 // objects.

@@ -106,10 +106,12 @@ std::vector<CheckResult> check_gpu(const GpuState& gpu) {
             "persistence mode is off: each start waits for the driver",
             "nvidia-persistenced, or nvidia-smi -pm 1 (an administrator)");
   if (gpu.mig)
-    trouble(Level::kWarn,
-            "is cut into " + std::to_string(gpu.mig_uuids.size()) +
-                " MIG devices: no P2P between them, one for each rank",
-            "train on whole GPUs where there are any");
+    trouble(
+        Level::kWarn,
+        "is cut into " + std::to_string(gpu.mig_uuids.size()) +
+            " MIG devices, of which a training can use one: NCCL starts one "
+            "rank on a GPU",
+        "train on whole GPUs where there are any");
   for (const auto& process : gpu.processes)
     trouble(Level::kWarn,
             "process " + std::to_string(process.pid) + " uses it (" +

@@ -103,6 +103,21 @@ std::string csv_of(const std::vector<SplitRow>& rows) {
   return text;
 }
 
+std::set<std::string> images_of(const Member& member,
+                                const std::string& split) {
+  std::set<std::string> images;
+  for (const auto& row : member.rows)
+    if (row.split == split) images.insert(row.image);
+  return images;
+}
+
+// Whether an image of validation is no such image to all members.
+bool is_out_of_fold(const std::vector<Member>& members) {
+  const auto first = images_of(members.front(), "val");
+  return std::ranges::any_of(
+      members, [&](const Member& m) { return images_of(m, "val") != first; });
+}
+
 // As Split::sha256.
 std::string names_sha256(const std::vector<std::string>& images) {
   Sha256 sum;
@@ -110,20 +125,22 @@ std::string names_sha256(const std::vector<std::string>& images) {
   return sum.hex();
 }
 
-std::vector<SplitFacts> facts_of(const std::vector<SplitRow>& rows) {
-  std::vector<SplitFacts> facts;
-  for (const char* name : {"train", "val", "test"}) {
-    std::vector<std::string> images;
-    std::set<std::string> patients;
-    for (const auto& row : rows) {
-      if (row.split != name) continue;
-      images.push_back(row.image);
-      patients.insert(row.patient);
-    }
-    facts.push_back(
-        {name, images.size(), patients.size(), names_sha256(images)});
+SplitFacts facts_of(const std::string& split,
+                    const std::vector<std::string>& images,
+                    const std::vector<std::string>& patients) {
+  const std::set<std::string> different(patients.begin(), patients.end());
+  return {split, images.size(), different.size(), names_sha256(images)};
+}
+
+SplitFacts facts_of(const std::string& split,
+                    const std::vector<SplitRow>& rows) {
+  std::vector<std::string> images, patients;
+  for (const auto& row : rows) {
+    if (row.split != split) continue;
+    images.push_back(row.image);
+    patients.push_back(row.patient);
   }
-  return facts;
+  return facts_of(split, images, patients);
 }
 
 std::string evaluated_sha256(const Member& member, const std::string& split) {
@@ -209,11 +226,18 @@ class Ensemble {
   Ensemble(std::vector<Member> members, const EnsembleOptions& options)
       : members_(std::move(members)),
         rows_(rows_of(members_)),
+        name_(fs::absolute(options.out).lexically_normal().filename()),
         config_(load_config({members_.front().folder / "config.yaml"}, {},
-                            nullptr, [](Config& c) { c.data.fold = {}; })),
+                            nullptr,
+                            [this](Config& c) {
+                              c.data.fold = {};
+                              c.run.dir.clear();
+                              c.run.name = name_;
+                            })),
         folder_("ensemble", options.out),
         draws_{.threads = static_cast<int>(allowed_cpus().size())} {
-    facts_.name = fs::absolute(options.out).lexically_normal().filename();
+    facts_.name = name_;
+    facts_.out_of_fold = is_out_of_fold(members_);
     std::vector<std::string> words = {"chexnet-train", "ensemble"};
     words.insert(words.end(), options.runs.begin(), options.runs.end());
     words.insert(words.end(), {"--out", options.out + "-again"});
@@ -223,12 +247,12 @@ class Ensemble {
   void write_model() {
     std::vector<fs::path> files;
     for (const auto& m : members_) files.push_back(m.model);
-    const auto sums = write_ensemble(files, model());
+    const auto sums = write_ensemble(files, facts_.out_of_fold, model());
     for (size_t i = 0; i < members_.size(); ++i)
       facts_.members.push_back({members_[i].name(),
                                 sums[i],
-                                auroc(members_[i], "val"),
-                                auroc(members_[i], "test"),
+                                score_of(members_[i], "val"),
+                                score_of(members_[i], "test"),
                                 {}});
   }
   void score_validation() {
@@ -243,6 +267,11 @@ class Ensemble {
     write_decision_rules(model(), model(), rules);
     rules_ = std::move(rules);
     add_split("val", val, nullptr);
+    if (facts_.out_of_fold)
+      log_warning(std::string("[ensemble] ") + kChosenOutOfFold +
+                  ". Hint: where that matters, hold one validation list back "
+                  "from all members (data.val_list)");
+    validation_ = facts_of("val", val.images, val.patients);
   }
   void score_test() {
     if (!have_one_test(members_)) return;
@@ -265,7 +294,9 @@ class Ensemble {
     facts_.interval = all.mean.of_networks;
   }
   void finish() {
-    facts_.splits = facts_of(rows_);
+    facts_.splits = {facts_of("train", rows_),
+                     validation_.value_or(facts_of("val", rows_)),
+                     facts_of("test", rows_)};
     write_splits_csv(folder_.file("split.csv"), csv_of(rows_));
     folder_.write("config.yaml", config_yaml(config_));
     std::vector<Json> of_members;
@@ -278,13 +309,15 @@ class Ensemble {
 
  private:
   fs::path model() const { return folder_.file("model.safetensors"); }
-  static std::optional<double> auroc(const Member& member,
-                                     const std::string& split) {
+  static EnsembleMember::Score score_of(const Member& member,
+                                        const std::string& split) {
     const Json& evaluations = member.results["evaluations"];
-    if (!evaluations.contains(split)) return std::nullopt;
-    const Json& value = evaluations[split]["mean_auroc"];
-    return value.is_number() ? std::optional(value.get<double>())
-                             : std::nullopt;
+    if (!evaluations.contains(split)) return {};
+    const Json& scores = evaluations[split];
+    EnsembleMember::Score score{
+        .findings = scores.value("findings_in_mean", size_t{0})};
+    if (scores["mean_auroc"].is_number()) score.auroc = scores["mean_auroc"];
+    return score;
   }
   void add_split(const std::string& name, const Predictions& predictions,
                  const DecisionRules* rules) {
@@ -298,10 +331,12 @@ class Ensemble {
 
   std::vector<Member> members_;
   std::vector<SplitRow> rows_;
-  Config config_;  // the first one's, without a fold
+  std::string name_;
+  Config config_;  // the first one's, without a fold and its folder
   ExportFolder folder_;
   BootstrapOptions draws_;
   std::optional<DecisionRules> rules_;
+  std::optional<SplitFacts> validation_;  // that was scored
   EnsembleFacts facts_;
   std::vector<SplitScores> scores_;
 };
@@ -319,8 +354,11 @@ std::string Ensemble::text() const {
   std::vector<std::vector<std::string>> lines = {
       {"mean AUROC of", "validation", "test",
        "ensemble minus it, test (95 %)"}};
-  const auto cell = [](const std::optional<double>& value) {
-    return value ? fixed(*value, 4) : "-";
+  const auto cell = [](const EnsembleMember::Score& score) {
+    return score.auroc
+               ? fixed(*score.auroc, 4) + ", " +
+                     counted(static_cast<int64_t>(score.findings), "finding")
+               : "-";
   };
   std::vector<double> val, test;
   for (const auto& m : facts_.members) {
@@ -329,15 +367,19 @@ std::string Ensemble::text() const {
                      difference_text(m.difference.value,
                                      range ? std::optional(range->interval)
                                            : std::nullopt)});
-    if (m.validation) val.push_back(*m.validation);
-    if (m.test) test.push_back(*m.test);
+    if (m.validation.auroc) val.push_back(*m.validation.auroc);
+    if (m.test.auroc) test.push_back(*m.test.auroc);
   }
   lines.push_back({"members, mean ± sd", spread_text(spread_of(val)),
                    spread_text(spread_of(test)),
                    difference_text(facts_.difference, facts_.interval)});
-  std::vector<std::string> own = {"the ensemble", "-", "-", "-"};
+  std::vector<std::string> own = {facts_.out_of_fold
+                                      ? "the ensemble; validation out of fold"
+                                      : "the ensemble",
+                                  "-", "-", "-"};
   for (const auto& scores : scores_)
-    own[scores.split == "val" ? 1 : 2] = cell(scores.figures.mean_auroc.value);
+    own[scores.split == "val" ? 1 : 2] =
+        mean_auroc_text(scores.figures.mean_auroc);
   lines.push_back(own);
   return columns(lines);
 }

@@ -139,6 +139,15 @@ void refuse_other_findings(const std::filesystem::path& file,
                     listed(card.findings, card.findings.size()), remedy);
 }
 
+// Splits of folds are the members' own.
+void check_has_split(const ModelCard& card, const std::string& split) {
+  if (card.members > 1 && !card.splits.contains(split))
+    throw ConfigError(
+        "[evaluate] --split {}: the members of this ensemble have several. "
+        "Hint: --manifest; predictions_val.csv has the scores of validation",
+        split);
+}
+
 bool sets_findings(const EvaluateOptions& options) {
   return std::ranges::any_of(options.set, [](const std::string& item) {
     return item.starts_with("data.findings=");
@@ -191,6 +200,8 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   const auto boxes = read_listed_boxes(options.boxes, options.s3);
   const ModelCard card = read_model_card(file);
   const Config config = config_of(file, card, options, invocation.variables);
+  const bool is_split = options.manifests.empty();
+  if (is_split) check_has_split(card, options.split);
   files.reset();
   const RankWorld world =
       enter_world(config.launch, invocation, {.stops = true});
@@ -198,7 +209,6 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   Communicator& comm = world.comm();
   check_same_config(comm, config);
   const Device device = choose_device(config.launch, comm);
-  const bool is_split = options.manifests.empty();
   if (!is_split && options.images.empty() && comm.rank() == 0)
     log_info("images are looked for in " + listed(config.data.images) +
              ", as the model's data.images says; --images names others");

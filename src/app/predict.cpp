@@ -19,6 +19,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/eval/ensemble.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "chexnet/train/device.hpp"
@@ -76,6 +77,8 @@ void say_model(const std::filesystem::path& file, const ModelCard& card,
            counted(static_cast<int64_t>(card.rules->images), "image") +
            " of validation (SHA-256 " + card.rules->chosen_on.substr(0, 12) +
            ")");
+  if (card.out_of_fold)
+    log_warning(std::string("[predict] ") + kChosenOutOfFold);
 }
 
 void say_end(const ImageScoresSummary& summary) {

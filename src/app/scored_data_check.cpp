@@ -5,6 +5,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/label_counts.hpp"
+#include "chexnet/eval/ensemble.hpp"
 #include "chexnet/eval/prevalence.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "chexnet/report/run_summary.hpp"
@@ -189,6 +190,8 @@ const DecisionRules* rules_for(const TestSet& set,
              std::to_string(overlap.of_validation) + " of these images");
     return nullptr;
   }
+  if (card.out_of_fold)
+    log_warning(std::string("[thresholds] ") + kChosenOutOfFold);
   return rules_of_crops(card, config.eval.crops);
 }
 

@@ -52,7 +52,9 @@ std::vector<RunSummary> runs_with_results(const std::vector<fs::path>& folders,
                           ") is left out: " + why);
     };
     if (is_ensemble_folder(folder)) {
-      leave_out("its own page has it beside its members");
+      leave_out(
+          "its own page has it beside its members, and `evaluate --predictions "
+          "… --against …` compares tables");
       continue;
     }
     if (!fs::exists(folder / "results.json", error)) {

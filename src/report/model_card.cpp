@@ -122,14 +122,18 @@ std::string model_card(const std::filesystem::path& folder) {
   return "# " + plain(run_name(results)) +
          "\n\n**For research use. Not a medical device: not to be used for "
          "diagnosis.**\n\n" +
-         plain(shown(text(model, "network"))) + " for chest X-rays of " + side +
+         plain(networks_text(results)) + " for chest X-rays of " + side +
          " x " + side + " pixels, trained by chexnet-train " +
          plain(text(results, "version")) + ", " +
          plain(text(results, "written")) +
          (frozen.empty() ? "" : ", " + plain(frozen)) +
-         ". Weights: " + plain(text(model, "scored")) + ", of step " +
-         count_text(model, "scored_step") +
-         ".\n\n    chexnet-train predict checkpoints/best IMAGES\n"
+         (is_ensemble(results)
+              ? ". Each member's weights are those that its own run scored"
+              : ". Weights: " + plain(text(model, "scored")) + ", of step " +
+                    count_text(model, "scored_step")) +
+         ".\n\n    chexnet-train predict " +
+         (is_ensemble(results) ? "model.safetensors" : "checkpoints/best") +
+         " IMAGES\n"
          "\n## Which findings it tells apart\n\nOn " +
          plural(count_text(evaluation, "images"), "image") + " of the " +
          plain(split) + " split: mean AUROC " + mean_auroc_text(evaluation) +

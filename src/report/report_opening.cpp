@@ -68,15 +68,20 @@ std::string what_it_is(const Json& results, const std::string& split) {
       member(member(member(results, "data"), "splits"), "train");
   const Json& evaluation = member(member(results, "evaluations"), split);
   const std::string side = count_text(model, "input_px");
-  const size_t members = member(member(results, "ensemble"), "members").size();
-  const std::string network = shown(text(model, "network"));
   std::string story =
-      (members > 0 ? "The mean of " + std::to_string(members) + " networks (" +
-                         network + ") that see"
-                   : "A " + network + " that sees") +
+      (is_ensemble(results) ? networks_text(results) + ", which see"
+                            : "A " + networks_text(results) + " that sees") +
       " a chest X-ray at " + side + " x " + side + " pixels. Trained on " +
       images_and_patients(grouped(train, "images"), grouped(train, "patients"));
   if (evaluation.is_null()) return html_paragraph(story + ".");
+  if (split == "val" && is_out_of_fold(results))
+    return html_paragraph(
+        story + ". The mean itself was not tested: figures are of " +
+        images_and_patients(
+            grouped(evaluation, "images"),
+            grouped(member(evaluation, "intervals"), "patients")) +
+        ", each scored by those networks alone that were not trained on its "
+        "patient.");
   story += ", tested on " +
            images_and_patients(
                grouped(evaluation, "images"),

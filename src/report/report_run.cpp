@@ -225,7 +225,7 @@ std::string settings_section(const Json& results) {
   return html_paragraph(
              is_ensemble(results)
                  ? "Each member's weights are those that its own run scored; "
-                   "settings are those that all of them have."
+                   "settings that differ stand one behind the other."
                  : "Scored were the " + text(model, "scored") +
                        " weights, of step " + count_text(model, "scored_step") +
                        ".") +

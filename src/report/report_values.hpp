@@ -79,6 +79,13 @@ inline bool is_ensemble(const Json& results) {
   return member(member(results, "ensemble"), "members").is_array();
 }
 
+inline bool is_out_of_fold(const Json& results) {
+  return is_true(member(results, "ensemble"), "out_of_fold");
+}
+
+// "The mean of 3 networks (DenseNet-121)" or "DenseNet-121".
+std::string networks_text(const Json& results);
+
 // A finding's or network's name for readers: "Pleural Thickening",
 // "DenseNet-121".
 inline std::string shown(std::string name) {

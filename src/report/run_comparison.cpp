@@ -133,6 +133,7 @@ AurocSpread auroc_spread(const std::vector<const MeanFigure*>& means) {
     spread.findings = values.size() == 1
                           ? mean->findings
                           : std::min(spread.findings, mean->findings);
+    spread.most_findings = std::max(spread.most_findings, mean->findings);
     spread.rough = spread.rough || mean->rough;
   }
   static_cast<Spread&>(spread) = spread_of(values);
@@ -154,6 +155,15 @@ std::string findings_cell(size_t findings, bool rough) {
   return (findings == 0 ? "-" : std::to_string(findings)) + (rough ? " *" : "");
 }
 
+// "7 to 10" where the runs' means are over different findings.
+std::string findings_cell(const AurocSpread& spread) {
+  std::string text = findings_cell(spread.findings, spread.rough);
+  if (spread.findings < spread.most_findings)
+    text.insert(std::to_string(spread.findings).size(),
+                " to " + std::to_string(spread.most_findings));
+  return text;
+}
+
 // Of a setting as many lines as keys: runs may differ in many.
 std::string ranking_table(const std::vector<RunGroup>& groups, bool ranked) {
   std::vector<std::vector<std::string>> lines = {
@@ -164,7 +174,7 @@ std::string ranking_table(const std::vector<RunGroup>& groups, bool ranked) {
     lines.push_back({keys.empty() ? no_settings_text(group) : keys.front(),
                      std::to_string(group.runs.size()),
                      spread_text(static_cast<const Spread&>(group.val)),
-                     findings_cell(group.val.findings, group.val.rough)});
+                     findings_cell(group.val)});
     for (size_t i = 1; i < keys.size(); ++i)
       lines.push_back({keys[i], "", "", ""});
   }
@@ -191,7 +201,10 @@ std::string spread_text(const Spread& spread) {
 
 std::string spread_text(const AurocSpread& spread) {
   return spread_text(static_cast<const Spread&>(spread)) +
-         over_findings(static_cast<int64_t>(spread.findings), spread.rough);
+         (spread.findings < spread.most_findings
+              ? " over " + findings_cell(spread) + " findings"
+              : over_findings(static_cast<int64_t>(spread.findings),
+                              spread.rough));
 }
 
 // What differs nowhere is not named: it would make each line as long as a

@@ -42,16 +42,35 @@ Json data_json(const RunFacts& facts) {
   return json;
 }
 
-// Rows of settings that all have, in the first one's order.
-Json common_settings(const std::vector<Json>& of_members) {
-  Json common = Json::array();
-  for (const auto& row : member(of_members.front(), "settings"))
-    if (std::ranges::all_of(of_members, [&](const Json& results) {
-          const Json& rows = member(results, "settings");
-          return std::ranges::find(rows, row) != rows.end();
-        }))
-      common.push_back(row);
-  return common;
+// By name, in the first one's order; values that differ one behind the other.
+Json settings_of_all(const std::vector<Json>& of_members) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> settings;
+  for (const auto& results : of_members)
+    for (const auto& row : member(results, "settings")) {
+      if (!row.is_array() || row.size() != 2 || !row[0].is_string() ||
+          !row[1].is_string())
+        continue;
+      const auto name = row[0].get<std::string>();
+      const auto value = row[1].get<std::string>();
+      auto found = std::ranges::find(
+          settings, name, [](const auto& setting) { return setting.first; });
+      if (found == settings.end())
+        found = settings.insert(settings.end(), {name, {}});
+      if (std::ranges::find(found->second, value) == found->second.end())
+        found->second.push_back(value);
+    }
+  Json rows = Json::array();
+  for (const auto& [name, values] : settings) {
+    std::string all;
+    for (const auto& value : values) all += (all.empty() ? "" : " | ") + value;
+    rows.push_back({name, all});
+  }
+  return rows;
+}
+
+Json score_json(const EnsembleMember::Score& score) {
+  return {{"mean_auroc", json_of(score.auroc)},
+          {"findings_in_mean", score.findings}};
 }
 
 Json ensemble_json(const EnsembleFacts& facts) {
@@ -59,14 +78,15 @@ Json ensemble_json(const EnsembleFacts& facts) {
   for (const auto& m : facts.members)
     members.push_back({{"run", m.run},
                        {"model_sha256", m.model_sha256},
-                       {"validation", json_of(m.validation)},
-                       {"test", json_of(m.test)},
+                       {"validation", score_json(m.validation)},
+                       {"test", score_json(m.test)},
                        {"difference", json_of(m.difference.value)},
                        {"interval", json_of(m.difference.interval)}});
   for (const auto& spread : facts.spreads)
     spreads[spread.finding] = {{"median", spread.median},
                                {"most", spread.most}};
   return {{"members", members},
+          {"out_of_fold", facts.out_of_fold},
           {"difference", json_of(facts.difference)},
           {"interval", json_of(facts.interval)},
           {"spreads", spreads}};
@@ -171,7 +191,7 @@ void write_ensemble_results(const std::filesystem::path& folder,
   json["written"] = utc_time();
   json["command"] = facts.command;
   json["data"]["splits"] = splits_json(facts.splits);
-  json["settings"] = common_settings(of_members);
+  json["settings"] = settings_of_all(of_members);
   json["ensemble"] = ensemble_json(facts);
   json["resume_changes"] = Json::array();
   json["overlap"] = nullptr;

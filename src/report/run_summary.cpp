@@ -215,7 +215,9 @@ std::string summary_text(const RunSummary& run) {
                                                  std::to_string(run.best_step);
   const auto val = run.final_auroc.find("val");
   if (val != run.final_auroc.end())
-    rows.emplace_back("final AUROC, val", mean_auroc_text(val->second) + at);
+    rows.emplace_back("final AUROC, val",
+                      mean_auroc_text(val->second) +
+                          (run.state == kEnsemble ? std::string() : at));
   else if (run.val_auroc.value)
     rows.emplace_back("validation AUROC", mean_auroc_text(run.val_auroc) + at);
   if (run.val_is_collapsed) rows.emplace_back("collapsed", kCollapsed);
@@ -223,8 +225,8 @@ std::string summary_text(const RunSummary& run) {
     if (split != "val")
       rows.emplace_back("final AUROC, " + split, mean_auroc_text(mean));
   if (run.state == kEnsemble) {
-    rows.emplace_back("scores",
-                      (fs::path(run.folder) / "report.html").string());
+    rows.emplace_back("members", listed(run.members, run.members.size()));
+    rows.emplace_back("page", (fs::path(run.folder) / "report.html").string());
     return aligned(rows);
   }
   rows.emplace_back("checkpoint",

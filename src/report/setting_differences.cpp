@@ -239,7 +239,7 @@ std::string setting_differences(const std::vector<Setting>& settings,
                                 std::vector<std::string>& sentences) {
   if (settings.size() < 2)
     return html_paragraph(
-        "The runs differ in the seed alone: there are no two settings to "
+        "The runs differ in seed or fold alone: there are no two settings to "
         "compare.");
   PredictionsOfRuns tables;
   std::string html;

@@ -7,13 +7,17 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/config/options.hpp"
 #include "chexnet/core/clock.hpp"
+#include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/read_file.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/metric_lines.hpp"
+#include "chexnet/report/run_results.hpp"
 #include "chexnet/report/run_summary.hpp"
 #include "chexnet/report/waiting_run.hpp"
+#include "report_values.hpp"
 #include "run_events.hpp"
 
 namespace chexnet {
@@ -99,6 +103,30 @@ std::string name_of_run(const fs::path& folder) {
 
 }  // namespace
 
+namespace {
+
+// An ensemble has no metrics.jsonl.
+void read_scores_of_ensemble(RunSummary& run, const fs::path& folder) {
+  try {
+    const Json results = read_results(folder);
+    for (const auto& [split, scores] : member(results, "evaluations").items()) {
+      MeanFigure& mean = run.final_auroc[split];
+      mean.value = number(scores, "mean_auroc");
+      if (const auto found = interval(scores, "mean_auroc_interval"))
+        mean.interval = PercentileInterval{*found};
+      mean.findings =
+          static_cast<size_t>(number(scores, "findings_in_mean").value_or(0));
+      mean.rough = is_true(scores, "mean_is_rough");
+    }
+    for (const auto& m : member(member(results, "ensemble"), "members"))
+      run.members.push_back(printable(text(m, "run")));
+  } catch (const Error& e) {
+    log_warning(e.what());
+  }
+}
+
+}  // namespace
+
 bool is_ensemble_folder(const fs::path& folder) {
   std::error_code error;
   return fs::exists(folder / "model.safetensors", error) &&
@@ -122,6 +150,7 @@ RunSummary summarize_run(const fs::path& folder) {
   run.has_results = fs::exists(folder / "results.json", error);
   if (run.state == "not started" && run.has_results)
     run.state = is_ensemble_folder(folder) ? kEnsemble : "finished";
+  if (run.state == kEnsemble) read_scores_of_ensemble(run, folder);
   find_checkpoint(run);
   look_at_processes(run, folder);
   if (run.state == "stopped" || run.state == "aborted")

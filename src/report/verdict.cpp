@@ -1,6 +1,7 @@
 #include "verdict.hpp"
 
 #include "chexnet/data/findings.hpp"
+#include "chexnet/eval/ensemble.hpp"
 #include "chexnet/report/run_results.hpp"
 
 namespace chexnet {
@@ -87,6 +88,9 @@ std::vector<std::string> limits_of_use(const Json& results,
   if (const std::string shared = shared_pictures_text(results); !shared.empty())
     limits.push_back("Expecting these figures elsewhere: " + shared +
                      " (`inspect` lists them).");
+  if (is_out_of_fold(results))
+    limits.push_back(
+        "Yes or no as it stands: " + std::string(kChosenOutOfFold) + ".");
   if (split == "val")
     limits.emplace_back(
         "Expecting these figures elsewhere: they are too good, as checkpoint "

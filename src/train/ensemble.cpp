@@ -50,6 +50,7 @@ std::string member_prefix(size_t member) {
 }
 
 std::vector<std::string> write_ensemble(const std::vector<fs::path>& members,
+                                        bool out_of_fold,
                                         const fs::path& into) {
   std::deque<SafetensorsFile> files;
   std::vector<NamedArray> arrays;
@@ -68,6 +69,7 @@ std::vector<std::string> write_ensemble(const std::vector<fs::path>& members,
     sums.push_back(sha256_file(members[m].string()));
   }
   description[kMembers] = sums;
+  description[kOutOfFold] = out_of_fold;
   write_safetensors(into, arrays,
                     {{"format", "pt"}, {"chexnet", json_text(description)}});
   return sums;

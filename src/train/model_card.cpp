@@ -214,7 +214,10 @@ ModelCard read_model_card(const std::filesystem::path& path) {
   try {
     card.config = json.at("config");
     card.manifest_sha256 = json.value("manifest_sha256", "");
-    if (json.contains(kMembers)) card.members = json.at(kMembers).size();
+    if (json.contains(kMembers)) {
+      card.members = json.at(kMembers).get<std::vector<std::string>>().size();
+      card.out_of_fold = json.at(kOutOfFold);
+    }
     const nlohmann::json splits = field(json, "splits");
     for (const auto& [name, split] : splits.items())
       if (split.is_object()) card.splits[name] = split.value("sha256", "");

@@ -11,6 +11,7 @@ namespace chexnet {
 
 // Of an ensemble: SHA-256 of its members' model files, in order.
 inline constexpr const char* kMembers = "members";
+inline constexpr const char* kOutOfFold = "out_of_fold";  // the same
 
 nlohmann::json preprocessing_json(const DataConfig& data);
 

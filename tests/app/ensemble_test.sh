@@ -33,10 +33,13 @@ check "heat maps are drawn of the mean" [ "$(find "$scratch/maps" -name '*Mass.p
 check "its ONNX file has the members, and one output" python3 "$checks" onnx "$scratch/onnx/model.onnx" 3
 check "the page has its members" grep -q 'id="members"' "$all/report.html"
 "$program" status "$cv" >"$scratch/status"
+check "it says what thresholds of folds are worth" grep -q 'chosen on scores of single members' "$scratch/err"
+check "and of the ensemble itself its members and scores" bash -c "'$program' status '$all' | grep -A9 'final AUROC, test' | grep -q 'f1, f2, f3'"
 check "status takes folds for one training" grep -qE '^none but seed and fold +3 ' "$scratch/status"
 
 # What it refuses.
-refused 3 "are of patients that the model was trained on" evaluate "$all" --split val --set data.val_fraction=0.2
+refused 3 "are of patients that the model was trained on" evaluate "$all" --set data.train_list= --set data.test_list="$phantom/train_val_list.txt"
+refused 2 "the members of this ensemble have several" evaluate "$all" --split val
 refused 2 "two or more, or a folder of them" ensemble "$cv/f1" --out "$scratch/one"
 refused 4 "is there already" ensemble "$cv" --out "$all"
 refused 4 "is an ensemble. Hint: name its members" ensemble "$cv/f1" "$all" --out "$scratch/no"

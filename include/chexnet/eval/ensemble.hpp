@@ -14,6 +14,12 @@ struct MemberMean {
   double logit = 0;   // mean of the members' logits
   double spread = 0;  // standard deviation (n - 1) of their probabilities
 };
+// What thresholds are that were chosen out of fold, each image with the score
+// of one member or some.
+inline constexpr const char* kChosenOutOfFold =
+    "thresholds and calibration were chosen on scores of single members, which "
+    "lie further apart than their mean: it calls fewer images positive than a "
+    "rule asks for";
 // `logits`: one of each member, of one image and finding; at least one, and of
 // one the spread is 0.
 MemberMean mean_of_members(std::span<const double> logits);

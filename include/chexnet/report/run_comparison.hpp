@@ -20,8 +20,9 @@ std::string spread_text(const Spread& spread);
 
 // Mean AUROCs over seeds, and what each of them is a mean of.
 struct AurocSpread : Spread {
-  size_t findings = 0;  // the fewest of the runs
-  bool rough = false;   // of one of the runs
+  // The fewest of a run, and the most: folds may differ.
+  size_t findings = 0, most_findings = 0;
+  bool rough = false;  // of one of the runs
 };
 // "0.7500 ± 0.0707 (n = 2) over 8 findings".
 std::string spread_text(const AurocSpread& spread);

@@ -51,8 +51,12 @@ void write_results(const std::filesystem::path& folder, const RunFacts& facts,
 
 // What an ensemble was made of and what came of it.
 struct EnsembleMember {
+  struct Score {
+    std::optional<double> auroc;  // mean over so many findings
+    size_t findings = 0;
+  };
   std::string run, model_sha256;  // its folder's name; of its model file
-  std::optional<double> validation, test;  // its own mean AUROCs
+  Score validation, test;         // its own
   // The ensemble's mean AUROC on test minus its own, on the same images.
   Estimate difference;
 };
@@ -65,6 +69,7 @@ struct SpreadFacts {
 struct EnsembleFacts {
   std::string name, command;
   std::vector<SplitFacts> splits;
+  bool out_of_fold = false;  // validation is: eval/ensemble.hpp
   std::vector<EnsembleMember> members;
   // The same against the members in the mean: 95 % for other patients.
   std::optional<double> difference;

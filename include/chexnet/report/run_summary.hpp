@@ -62,6 +62,7 @@ struct RunSummary {
   std::string validation_sha256;  // of all that decides what it is of
   // By split, of the final evaluation.
   std::map<std::string, MeanFigure> final_auroc;
+  std::vector<std::string> members;  // runs, of an ensemble
   std::optional<int> slowest_rank;
   // Its own time per step against the median of the ranks.
   std::optional<double> slowest_ratio;

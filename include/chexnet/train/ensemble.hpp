@@ -13,11 +13,12 @@ namespace chexnet {
 std::string member_prefix(size_t member);
 
 // Of model files of single networks into `into`, without decision rules, as
-// those of the members are not the ensemble's. Returns their SHA-256.
+// those of the members are not the ensemble's. `out_of_fold`: those that it
+// gets are (kChosenOutOfFold). Returns the members' SHA-256.
 // CheckpointError: a file is none, is an ensemble, or is of another network,
 // other findings or another input than the first.
 std::vector<std::string> write_ensemble(
-    const std::vector<std::filesystem::path>& members,
+    const std::vector<std::filesystem::path>& members, bool out_of_fold,
     const std::filesystem::path& into);
 
 }  // namespace chexnet

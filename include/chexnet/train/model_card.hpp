@@ -39,6 +39,7 @@ struct ModelCard {
   std::optional<DecisionRules> rules;  // none: never scored on validation
   // Networks in the file: those of an ensemble (train/ensemble.hpp), or 1.
   size_t members = 1;
+  bool out_of_fold = false;  // its rules are (kChosenOutOfFold)
 };
 ModelCard read_model_card(const std::filesystem::path& file);
 

@@ -61,7 +61,7 @@ std::string OnnxGraph::scoped(const std::string& name) const {
 }
 
 std::string OnnxGraph::add(const Node& node) {
-  const std::string name = scoped(node.name);
+  std::string name = scoped(node.name);
   protozero::pbf_writer writer(graph_, kGraphNode);
   for (const auto& input : node.inputs) writer.add_string(kNodeInput, input);
   writer.add_string(kNodeOutput, name);
@@ -74,7 +74,7 @@ std::string OnnxGraph::add(const Node& node) {
 
 std::string OnnxGraph::add_constant(const std::string& own_name,
                                     const FloatTensor& tensor) {
-  const std::string name = scoped(own_name);
+  std::string name = scoped(own_name);
   protozero::pbf_writer writer(graph_, kGraphInitializer);
   for (const auto extent : tensor.shape) writer.add_int64(kTensorDims, extent);
   writer.add_int32(kTensorType, static_cast<int32_t>(OnnxType::kFloat));

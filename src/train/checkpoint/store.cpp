@@ -259,7 +259,9 @@ fs::path resolve_model(const fs::path& named) {
   }
   throw CheckpointError(
       "[checkpoint] {}: no checkpoint here. Hint: name a run folder, "
-      "runs/<name>/checkpoints/step-… or a model's .safetensors file",
+      "runs/<name>/checkpoints/step-… or a model's .safetensors file; of "
+      "several "
+      "runs `chexnet-train ensemble` makes one",
       named.string());
 }
 

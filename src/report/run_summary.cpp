@@ -189,7 +189,21 @@ bool is_new_run(const fs::path& folder, std::set<fs::path>& seen) {
   return false;
 }
 
+namespace {
+
+std::string ensemble_text(const RunSummary& run) {
+  Rows rows = {{"run", run.folder + "  (ensemble)"},
+               {"members", listed(run.members, run.members.size())}};
+  for (const auto& [split, mean] : run.final_auroc)
+    rows.emplace_back("final AUROC, " + split, mean_auroc_text(mean));
+  rows.emplace_back("page", (fs::path(run.folder) / "report.html").string());
+  return aligned(rows);
+}
+
+}  // namespace
+
 std::string summary_text(const RunSummary& run) {
+  if (run.state == kEnsemble) return ensemble_text(run);
   if (run.state == "waiting")
     return aligned({{"run", run.folder + "  (waiting)"},
                     {"job", run.job + ", submitted and not begun: the batch "
@@ -215,20 +229,13 @@ std::string summary_text(const RunSummary& run) {
                                                  std::to_string(run.best_step);
   const auto val = run.final_auroc.find("val");
   if (val != run.final_auroc.end())
-    rows.emplace_back("final AUROC, val",
-                      mean_auroc_text(val->second) +
-                          (run.state == kEnsemble ? std::string() : at));
+    rows.emplace_back("final AUROC, val", mean_auroc_text(val->second) + at);
   else if (run.val_auroc.value)
     rows.emplace_back("validation AUROC", mean_auroc_text(run.val_auroc) + at);
   if (run.val_is_collapsed) rows.emplace_back("collapsed", kCollapsed);
   for (const auto& [split, mean] : run.final_auroc)
     if (split != "val")
       rows.emplace_back("final AUROC, " + split, mean_auroc_text(mean));
-  if (run.state == kEnsemble) {
-    rows.emplace_back("members", listed(run.members, run.members.size()));
-    rows.emplace_back("page", (fs::path(run.folder) / "report.html").string());
-    return aligned(rows);
-  }
   rows.emplace_back("checkpoint",
                     run.checkpoint_s
                         ? run.checkpoint + ", " +

@@ -34,7 +34,7 @@ check "its ONNX file has the members, and one output" python3 "$checks" onnx "$s
 check "the page has its members" grep -q 'id="members"' "$all/report.html"
 "$program" status "$cv" >"$scratch/status"
 check "it says what thresholds of folds are worth" grep -q 'chosen on scores of single members' "$scratch/err"
-check "and of the ensemble itself its members and scores" bash -c "'$program' status '$all' | grep -A9 'final AUROC, test' | grep -q 'f1, f2, f3'"
+check "and of the ensemble itself its members and scores" bash -c "'$program' status '$all' | grep -A9 'f1, f2, f3' | grep -q 'final AUROC, test'"
 check "status takes folds for one training" grep -qE '^none but seed and fold +3 ' "$scratch/status"
 
 # What it refuses.

@@ -3,8 +3,11 @@
 // training made, so each command that takes a run takes it.
 #include "chexnet/eval/ensemble.hpp"
 
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -28,11 +31,9 @@
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_comparison.hpp"
 #include "chexnet/report/run_results.hpp"
-#include "chexnet/report/run_summary.hpp"
-#include "chexnet/train/checkpoint/store.hpp"
 #include "chexnet/train/ensemble.hpp"
 #include "chexnet/train/model_card.hpp"
-#include "run_folders.hpp"
+#include "ensemble_members.hpp"
 
 namespace chexnet {
 namespace {
@@ -43,38 +44,6 @@ struct EnsembleOptions {
   std::vector<std::string> runs;
   std::string out;
 };
-
-struct Member {
-  fs::path folder, model;
-  Json results;
-  std::vector<SplitRow> rows;
-  std::string name() const { return folder.filename().string(); }
-};
-
-// Of a folder of runs, those that have scores.
-std::vector<Member> members_of(const EnsembleOptions& options) {
-  const std::set<fs::path> named(options.runs.begin(), options.runs.end());
-  std::vector<Member> members;
-  std::error_code error;
-  for (const auto& folder : runs_below(options.runs)) {
-    const bool is_ensemble = is_ensemble_folder(folder);
-    const bool has_scores = fs::exists(folder / "results.json", error);
-    if (!named.contains(folder) && (is_ensemble || !has_scores)) {
-      log_warning("[ensemble] " + folder.string() + " is left out: it " +
-                  (is_ensemble ? "is an ensemble" : "has no final scores"));
-      continue;
-    }
-    members.push_back({fs::weakly_canonical(folder), resolve_model(folder),
-                       read_results(folder),
-                       read_splits_csv(folder / "split.csv")});
-  }
-  if (members.size() < 2)
-    throw ConfigError(
-        "[ensemble] {} with final scores. Hint: two or more, or a folder of "
-        "them, as a sweep leaves it",
-        counted(std::ssize(members), "run"));
-  return members;
-}
 
 // What an image is to the ensemble is what it is to the member that knows most
 // of it: who was trained on it is trained on it.
@@ -144,9 +113,9 @@ SplitFacts facts_of(const std::string& split,
 }
 
 std::string evaluated_sha256(const Member& member, const std::string& split) {
-  const Json& found = member.results["evaluations"];
-  if (!found.contains(split)) return "";
-  return found[split].value(Json::json_pointer("/split/sha256"), "");
+  const Json& sum =
+      in_results(member, "/evaluations/" + split + "/split/sha256");
+  return sum.is_string() ? sum.get<std::string>() : "";
 }
 
 // The tables that the members' figures are of. None where one of them has none.
@@ -157,10 +126,11 @@ std::vector<Predictions> tables_of(const std::vector<Member>& members,
     const fs::path file = m.folder / ("predictions_" + split + ".csv");
     if (evaluated_sha256(m, split).empty()) {
       log_warning("[ensemble] no figures of the " + split +
-                  " split: " + m.name() + " did not score it (eval.splits)");
+                  " split: " + m.name + " did not score it (eval.splits)");
       return {};
     }
-    const Json& sum = m.results["evaluations"][split]["predictions_sha256"];
+    const Json& sum =
+        in_results(m, "/evaluations/" + split + "/predictions_sha256");
     if (sum != sha256_file(file.string()))
       throw DataError(
           "[ensemble] {}: is not the table that the run wrote. Hint: take it "
@@ -178,11 +148,9 @@ std::vector<Predictions> tables_of(const std::vector<Member>& members,
 
 // On test each image counts with all members, so it must be test to all.
 bool have_one_test(const std::vector<Member>& members) {
-  const auto is_first = [&](const Member& m) {
-    return evaluated_sha256(m, "test") ==
-           evaluated_sha256(members.front(), "test");
-  };
-  if (std::ranges::all_of(members, is_first)) return true;
+  std::set<std::string> sums;
+  for (const auto& m : members) sums.insert(evaluated_sha256(m, "test"));
+  if (sums.size() == 1 || sums.contains("")) return true;  // or some have none
   log_warning(
       "[ensemble] no figures of the test split: the runs have several, and "
       "what is test to one may be training to another");
@@ -201,6 +169,17 @@ void check_test(const Predictions& test, const std::vector<SplitRow>& rows) {
         "[ensemble] {} of {} of test are of patients that a member was trained "
         "on. Hint: members with one test split",
         leaked, counted(std::ssize(test.images), "image"));
+}
+
+void warn_of_fewer_scores(const Predictions& test) {
+  const size_t findings = test.findings.size();
+  int64_t alone = 0;
+  for (size_t i = 0; i < test.images.size() && !test.spreads.empty(); ++i)
+    if (test.scored(i) && std::isnan(test.spreads[i * findings])) ++alone;
+  if (alone > 0)
+    log_warning("[ensemble] " + counted(alone, "image") +
+                " of test were scored by one member alone: the others found "
+                "them damaged");
 }
 
 // One per finding that has any.
@@ -226,7 +205,10 @@ class Ensemble {
   Ensemble(std::vector<Member> members, const EnsembleOptions& options)
       : members_(std::move(members)),
         rows_(rows_of(members_)),
-        name_(fs::absolute(options.out).lexically_normal().filename()),
+        name_((fs::absolute(options.out) / "")
+                  .lexically_normal()
+                  .parent_path()
+                  .filename()),
         config_(load_config({members_.front().folder / "config.yaml"}, {},
                             nullptr,
                             [this](Config& c) {
@@ -249,7 +231,7 @@ class Ensemble {
     for (const auto& m : members_) files.push_back(m.model);
     const auto sums = write_ensemble(files, facts_.out_of_fold, model());
     for (size_t i = 0; i < members_.size(); ++i)
-      facts_.members.push_back({members_[i].name(),
+      facts_.members.push_back({members_[i].name,
                                 sums[i],
                                 score_of(members_[i], "val"),
                                 score_of(members_[i], "test"),
@@ -279,6 +261,7 @@ class Ensemble {
     if (tables.empty()) return;
     const Predictions test = mean_of_tables(tables);
     check_test(test, rows_);
+    warn_of_fewer_scores(test);
     add_split("test", test, rules_ ? &*rules_ : nullptr);
     facts_.spreads = spreads_of(test);
     std::vector<const Predictions*> members, ensemble;
@@ -311,12 +294,12 @@ class Ensemble {
   fs::path model() const { return folder_.file("model.safetensors"); }
   static EnsembleMember::Score score_of(const Member& member,
                                         const std::string& split) {
-    const Json& evaluations = member.results["evaluations"];
-    if (!evaluations.contains(split)) return {};
-    const Json& scores = evaluations[split];
-    EnsembleMember::Score score{
-        .findings = scores.value("findings_in_mean", size_t{0})};
-    if (scores["mean_auroc"].is_number()) score.auroc = scores["mean_auroc"];
+    const std::string place = "/evaluations/" + split;
+    const Json& auroc = in_results(member, place + "/mean_auroc");
+    const Json& findings = in_results(member, place + "/findings_in_mean");
+    EnsembleMember::Score score;
+    if (auroc.is_number()) score.auroc = auroc.get<double>();
+    if (findings.is_number_unsigned()) score.findings = findings;
     return score;
   }
   void add_split(const std::string& name, const Predictions& predictions,
@@ -386,7 +369,8 @@ std::string Ensemble::text() const {
 
 int make_ensemble(const EnsembleOptions& options) {
   const StorageWait files(timeout_of_start({}), "making " + options.out);
-  Ensemble ensemble(members_of(options), options);
+  umask(umask(0) | 007);  // results of patients are not for everybody
+  Ensemble ensemble(ensemble_members(options.runs), options);
   ensemble.write_model();
   ensemble.score_validation();
   ensemble.score_test();

@@ -33,9 +33,9 @@ const char* type_name(ElementType type) {
 }
 
 // A file of a network holds a few hundred tensors, of an optimizer three times
-// as many. What the format allows (100,000,000 bytes of header) would need
-// gigabytes.
-constexpr JsonLimits kHeaderLimits{.depth = 8, .values = 200'000};
+// as many, of an ensemble up to 64 times. What the format allows (100,000,000
+// bytes of header) would need gigabytes.
+constexpr JsonLimits kHeaderLimits{.depth = 8, .values = 1'000'000};
 
 [[noreturn]] void refuse_file(const std::string& origin,
                               const std::string& what) {

@@ -51,6 +51,11 @@ Json redacted(const Json& results, const std::filesystem::path& folder) {
     data.erase("release");  // free text, where somebody changed it
   }
   shared.erase("command");
+  if (is_ensemble(shared)) {
+    int number = 0;
+    for (auto& m : shared["ensemble"]["members"])
+      m["run"] = "network " + std::to_string(++number);
+  }
   shared["run"] = "A network for chest X-rays";  // its own name is free text
   return shared;
 }

@@ -68,6 +68,17 @@ Json settings_of_all(const std::vector<Json>& of_members) {
   return rows;
 }
 
+// The most of a member's `data`; null where one does not know.
+Json worst_of(const std::vector<Json>& of_members, const char* key) {
+  double most = 0;
+  for (const auto& results : of_members) {
+    const auto count = number(member(results, "data"), key);
+    if (!count) return nullptr;
+    most = std::max(most, *count);
+  }
+  return static_cast<int64_t>(most);
+}
+
 Json score_json(const EnsembleMember::Score& score) {
   return {{"mean_auroc", json_of(score.auroc)},
           {"findings_in_mean", score.findings}};
@@ -192,6 +203,12 @@ void write_ensemble_results(const std::filesystem::path& folder,
   json["command"] = facts.command;
   json["data"]["splits"] = splits_json(facts.splits);
   json["settings"] = settings_of_all(of_members);
+  for (const char* key : {"patients_in_two_splits", "pictures_in_two_splits"})
+    json["data"][key] = worst_of(of_members, key);
+  json["model"]["weighted_loss"] =
+      std::ranges::any_of(of_members, [](const Json& results) {
+        return is_true(member(results, "model"), "weighted_loss");
+      });
   json["ensemble"] = ensemble_json(facts);
   json["resume_changes"] = Json::array();
   json["overlap"] = nullptr;

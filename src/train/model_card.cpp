@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
@@ -18,6 +19,7 @@
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/label_counts.hpp"
 #include "chexnet/model/weights.hpp"
+#include "chexnet/train/ensemble.hpp"
 #include "model_description.hpp"
 
 namespace chexnet {
@@ -203,6 +205,23 @@ void check_names(const std::vector<std::string>& findings,
       refuse("have a name with control characters: " + printable(name));
 }
 
+// Or a member would be left out in silence.
+void check_members(const SafetensorsFile& file, size_t members,
+                   const std::filesystem::path& path) {
+  std::set<std::string> there;
+  for (const auto& array : file.arrays())
+    there.insert(array.name.substr(0, array.name.find('/') + 1));
+  std::set<std::string> named;
+  for (size_t m = 0; m < members; ++m) named.insert(member_prefix(m));
+  if (members < 2 || there != named)
+    throw CheckpointError(
+        "[checkpoint] {}: names {} of an ensemble and holds weights of {}. "
+        "Hint: the file was changed; make it anew with `chexnet-train "
+        "ensemble`",
+        path.string(), counted(static_cast<int64_t>(members), "member"),
+        there.size());
+}
+
 }  // namespace
 
 ModelCard read_model_card(const std::filesystem::path& path) {
@@ -216,6 +235,7 @@ ModelCard read_model_card(const std::filesystem::path& path) {
     card.manifest_sha256 = json.value("manifest_sha256", "");
     if (json.contains(kMembers)) {
       card.members = json.at(kMembers).get<std::vector<std::string>>().size();
+      check_members(file, card.members, path);
       card.out_of_fold = json.at(kOutOfFold);
     }
     const nlohmann::json splits = field(json, "splits");

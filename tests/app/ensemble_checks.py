@@ -1,8 +1,10 @@
 """An ensemble held against its members' tables.
 usage: ensemble_checks.py FUNCTION ARGUMENTS..."""
 import csv
+import json
 import math
 import statistics
+import struct
 import sys
 
 
@@ -70,6 +72,18 @@ def onnx(path, members):
         assert b"member%d.features.conv0.weight" % m in data, m
     assert b"member%s." % members.encode() not in data and b"member0.member0" not in data
     assert b"Mean" in data and b"Sigmoid" in data
+
+
+def damage(model, into, members):
+    """Writes the file with another "members" in its description."""
+    data = open(model, "rb").read()
+    end = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:end])
+    description = json.loads(header["__metadata__"]["chexnet"])
+    description["members"] = json.loads(members)
+    header["__metadata__"]["chexnet"] = json.dumps(description)
+    text = json.dumps(header).encode()
+    open(into, "wb").write(struct.pack("<Q", len(text)) + text + data[end:])
 
 
 globals()[sys.argv[1]](*sys.argv[2:])

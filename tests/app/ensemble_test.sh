@@ -42,7 +42,7 @@ refused 3 "are of patients that the model was trained on" evaluate "$all" --set 
 refused 2 "the members of this ensemble have several" evaluate "$all" --split val
 refused 2 "two or more, or a folder of them" ensemble "$cv/f1" --out "$scratch/one"
 refused 4 "is there already" ensemble "$cv" --out "$all"
-refused 4 "is an ensemble. Hint: name its members" ensemble "$cv/f1" "$all" --out "$scratch/no"
+refused 4 "is an ensemble. Hint: name finished runs" ensemble "$cv/f1" "$all" --out "$scratch/no"
 refused 2 "is an ensemble of 3 networks" export "$all" --out "$scratch/no" --weights torchvision
 cp -r "$cv" "$scratch/other"
 sed -i '2s/,[^,]*$/,0.5/' "$scratch/other/f2/predictions_val.csv"
@@ -50,6 +50,20 @@ refused 3 "is not the table that the run wrote" ensemble "$scratch/other" --out 
 rm -r "$scratch/other/f2"
 "$program" train "$small" --out "$scratch/other/f2" --set data.findings=[Mass,Nodule,Effusion] --set train.max_steps=1 2>/dev/null
 refused 4 "its list of findings is" ensemble "$scratch/other" --out "$scratch/no"
+cp -r "$cv/f2" "$scratch/died" && sed -i '/"event":"end"/d' "$scratch/died/metrics.jsonl"
+refused 4 "has not finished (died)" ensemble "$cv/f1" "$scratch/died" --out "$scratch/no"
+for key in a b; do
+  "$program" train "$small" --out "$scratch/key-$key" --set privacy.ids=pseudonym --set privacy.key="$scratch/$key.key" --set train.max_steps=1 --set eval.splits=[] 2>"$scratch/log"
+done
+refused 3 "by pseudonyms of different keys" ensemble "$scratch/key-a" "$scratch/key-b" --out "$scratch/no"
+refused 4 "is an ensemble, which no training goes on with" train "$small" --out "$all" --resume auto
+for members in null '["a"]' '{}' '[]'; do
+  python3 "$checks" damage "$all/model.safetensors" "$scratch/damaged.safetensors" "$members"
+  refused 4 "$scratch/damaged.safetensors: " predict "$scratch/damaged.safetensors" "$phantom/images/00000001_000.png"
+done
+mkdir "$scratch/swapped" && cp "$all"/{config.yaml,SHA256SUMS} "$scratch/swapped" && cp "$(weights "$cv/f1")" "$scratch/swapped"
+refused 4 "is not the file that SHA256SUMS names" evaluate "$scratch/swapped"
+check "it is as private as a run" [ "$(stat -c %a "$all")" = "$(stat -c %a "$cv/f1")" ]
 check "what is refused leaves nothing" [ ! -e "$scratch/no" ]
 cp -r "$all" "$cv/all"
 check "an ensemble among its members is left out" ensemble "$cv" --out "$scratch/again"

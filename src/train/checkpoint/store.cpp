@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint_name.hpp"
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/output_file.hpp"
@@ -239,6 +240,27 @@ std::optional<fs::path> CheckpointStore::recover_newest() {
       folder_.string(), count);
 }
 
+namespace {
+
+// Of an ensemble, which has SHA256SUMS in place of a state.
+void check_sum_beside(const fs::path& model) {
+  const fs::path sums = model.parent_path() / "SHA256SUMS";
+  if (!is_there(sums)) return;
+  const std::string line = "  " + model.filename().string() + "\n";
+  const std::string text = read_text(sums);
+  const size_t at = text.find(line);
+  if (at != std::string::npos &&
+      text.substr(0, at).ends_with(sha256_file(model.string())))
+    return;
+  throw CheckpointError(
+      "[checkpoint] {}: is not the file that SHA256SUMS names. Hint: make the "
+      "ensemble anew, or remove SHA256SUMS where the model was changed on "
+      "purpose",
+      model.string());
+}
+
+}  // namespace
+
 fs::path resolve_model(const fs::path& named) {
   constexpr const char* kModel = "model.safetensors";
   if (fs::is_regular_file(named) && named.filename() != kModel)
@@ -255,6 +277,7 @@ fs::path resolve_model(const fs::path& named) {
             "[checkpoint] {}: {}. Hint: choose another checkpoint of that run",
             candidate.string(), wrong);
     }
+    check_sum_beside(candidate / kModel);
     return fs::canonical(candidate / kModel);
   }
   throw CheckpointError(

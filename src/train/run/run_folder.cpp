@@ -29,6 +29,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/report/run_files.hpp"
+#include "chexnet/report/run_summary.hpp"
 #include "chexnet/report/waiting_run.hpp"
 
 namespace chexnet {
@@ -253,6 +254,11 @@ void refuse_used_folder(const fs::path& folder) {
 
 void check_takes_run(const Config& config, Resume resume) {
   const fs::path folder = run_folder_of(config);
+  if (is_ensemble_folder(folder))
+    throw CheckpointError(
+        "[run] {}: is an ensemble, which no training goes on with. Hint: "
+        "choose another --out",
+        folder.string());
   check_may_hold_run(folder);
   const fs::path file = folder / "config.yaml";
   std::error_code error;

@@ -62,7 +62,7 @@ std::string spreads_table(const Json& spreads) {
 }  // namespace
 
 std::string networks_text(const Json& results) {
-  const std::string network = shown(text(member(results, "model"), "network"));
+  std::string network = shown(text(member(results, "model"), "network"));
   if (!is_ensemble(results)) return network;
   return "The mean of " +
          std::to_string(member(member(results, "ensemble"), "members").size()) +

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "chexnet/core/text_format.hpp"
+#include "significant.hpp"
 
 namespace chexnet {
 namespace {
@@ -163,8 +164,8 @@ std::string gpu_figures_text(const GpuTotals& totals) {
   if (const auto joules = totals.joules_per_image())
     text += ", " + fixed(*joules, 2) + " J an image";
   if (totals.flops_utilization)
-    text +=
-        ", " + percent(100 * *totals.flops_utilization) + " of the peak FLOP/s";
+    text += ", " + significant(100 * *totals.flops_utilization, 2) +
+            " % of the peak FLOP/s";
   if (totals.throttled_fraction > 0)
     text += ", throttled in " + percent(100 * totals.throttled_fraction) +
             " of the samples" + (totals.gpus > 1 ? " of one" : "") + " (" +

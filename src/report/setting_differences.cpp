@@ -123,8 +123,8 @@ std::string seeds_text(const Setting& a, const Setting& b, const Pairs& pairs) {
   return text;
 }
 
-// "no difference shown between a and b: mean AUROC +0.008 (-0.004 to 0.020) for
-// b, …". Nothing that is not shown is called better.
+// "no difference shown between a and b: mean AUROC on test +0.008 (-0.004 to
+// 0.020) for b, …". Nothing that is not shown is called better.
 std::string sentence_of(const Setting& a, const Setting& b,
                         const RecipeDifference& mean, const Pairs& pairs,
                         size_t comparisons) {
@@ -143,8 +143,9 @@ std::string sentence_of(const Setting& a, const Setting& b,
            "two seeds this bound itself may be several times off)";
   }
   const std::string figure =
-      ": mean AUROC " + signed_text(*mean.value) + " (" + fixed(range->low, 3) +
-      " to " + fixed(range->high, 3) + ") for " + b.name +
+      ": mean AUROC on " + pairs.a.front()->split + " " +
+      signed_text(*mean.value) + " (" + fixed(range->low, 3) + " to " +
+      fixed(range->high, 3) + ") for " + b.name +
       ", 95 % for a new training and new patients, " +
       (comparisons == 1
            ? ""

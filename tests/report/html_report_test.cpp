@@ -421,14 +421,15 @@ TEST_CASE("settings are compared over their seeds, in one sentence each") {
   const auto [html, sentences] = comparison_page(sweep.runs);
   REQUIRE(sentences.size() == 3);
   CHECK(sentences[1].starts_with(
-      "train.lr=0.003 better than train.lr=0.001: mean AUROC +0.1"));
+      "train.lr=0.003 better than train.lr=0.001: mean AUROC on test "
+      "+0.1"));
   CHECK(
       has(sentences[1],
           ") for train.lr=0.003, 95 % for a new training and new patients, in "
           "all 3 comparisons, 3 seeds each"));
   CHECK(sentences[0].starts_with(
       "no difference shown between train.lr=0.001 and train.lr=0.002: mean "
-      "AUROC -0.0"));
+      "AUROC on test -0.0"));
   CHECK_FALSE(has(sentences[0], "better"));
   // No seed is compared with another one of its setting.
   CHECK(has(html, "<h3>train.lr=0.002 minus train.lr=0.001</h3>"));
@@ -447,7 +448,8 @@ TEST_CASE("a worse setting is said to be so by its own sign") {
   const auto sentences = comparison_page(sweep.runs).sentences;
   REQUIRE(sentences.size() == 1);
   CHECK(sentences[0].starts_with(
-      "train.lr=0.001 better than train.lr=0.002: mean AUROC -0.1"));
+      "train.lr=0.001 better than train.lr=0.002: mean AUROC on test "
+      "-0.1"));
   CHECK(has(sentences[0], ") for train.lr=0.002, "));
 }
 

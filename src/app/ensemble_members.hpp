@@ -13,7 +13,8 @@ namespace chexnet {
 
 struct Member {
   std::filesystem::path folder, model;
-  std::string name;  // of the folder; its path where several have that name
+  std::string name =
+      {};  // of the folder; its path where several have that name
   Config config;
   Json results;
   std::vector<SplitRow> rows;  // of split.csv

@@ -71,8 +71,8 @@ HeatMap placed(std::vector<float> values, int width, int height, MapGrid grid,
 struct BatchMaps {
   std::vector<double> logits;  // [N,K]
   size_t findings = 0;
-  std::function<HeatMap(size_t, size_t)> map;  // of image and finding
-  std::function<double(size_t, size_t)> bias;  // HeatMaps::bias
+  std::function<HeatMap(size_t, size_t)> map = {};  // of image and finding
+  std::function<double(size_t, size_t)> bias = {};  // HeatMaps::bias
 };
 
 BatchMaps last_maps(Network& network, const at::Tensor& images,

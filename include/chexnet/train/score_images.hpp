@@ -17,13 +17,13 @@ namespace chexnet {
 struct ImageLogits {
   size_t index = 0;  // in the split's rows
   // [K], valid during the call; empty where the image could not be scored.
-  std::span<const double> logits;
+  std::span<const double> logits = {};
   // [K], the same, of an ensemble alone: mean_of_members().
-  std::span<const double> spreads;
-  std::string error;  // why it could not, without a hint
+  std::span<const double> spreads = {};
+  std::string error = {};  // why it could not, without a hint
   // What is odd about one that was scored (data/picture_note.hpp), where the
   // request asks for it.
-  std::string note;
+  std::string note = {};
 };
 double probability_of(double logit);
 

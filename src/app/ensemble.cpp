@@ -3,8 +3,6 @@
 // training made, so each command that takes a run takes it.
 #include "chexnet/eval/ensemble.hpp"
 
-#include <sys/stat.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -45,33 +43,6 @@ struct EnsembleOptions {
   std::string out;
 };
 
-// What an image is to the ensemble is what it is to the member that knows most
-// of it: who was trained on it is trained on it.
-std::vector<SplitRow> rows_of(const std::vector<Member>& members) {
-  const auto closeness = [](const std::string& split) {
-    return split == "train" ? 2 : (split == "val" ? 1 : 0);
-  };
-  std::vector<SplitRow> all;
-  std::map<std::string, size_t> place_of;
-  for (const auto& m : members)
-    for (const auto& row : m.rows) {
-      const auto [found, is_new] = place_of.try_emplace(row.image, all.size());
-      if (is_new) all.push_back(row);
-      SplitRow& known = all[found->second];
-      if (closeness(row.split) > closeness(known.split))
-        known.split = row.split;
-    }
-  return all;
-}
-
-std::string csv_of(const std::vector<SplitRow>& rows) {
-  std::string text = "image,patient,split\n";
-  for (const auto& row : rows)
-    text += csv_field(row.image) + "," + csv_field(row.patient) + "," +
-            row.split + "\n";
-  return text;
-}
-
 std::set<std::string> images_of(const Member& member,
                                 const std::string& split) {
   std::set<std::string> images;
@@ -85,13 +56,6 @@ bool is_out_of_fold(const std::vector<Member>& members) {
   const auto first = images_of(members.front(), "val");
   return std::ranges::any_of(
       members, [&](const Member& m) { return images_of(m, "val") != first; });
-}
-
-// As Split::sha256.
-std::string names_sha256(const std::vector<std::string>& images) {
-  Sha256 sum;
-  for (const auto& image : images) sum.update(image + "\n");
-  return sum.hex();
 }
 
 SplitFacts facts_of(const std::string& split,
@@ -124,24 +88,22 @@ std::vector<Predictions> tables_of(const std::vector<Member>& members,
   std::vector<Predictions> tables;
   for (const auto& m : members) {
     const fs::path file = m.folder / ("predictions_" + split + ".csv");
+    if (images_of(m, split).empty()) {
+      log_warning("[ensemble] no figures of the " + split +
+                  " split: " + m.name + " has no images of it");
+      return {};
+    }
     if (evaluated_sha256(m, split).empty()) {
       log_warning("[ensemble] no figures of the " + split +
                   " split: " + m.name + " did not score it (eval.splits)");
       return {};
     }
-    const Json& sum =
-        in_results(m, "/evaluations/" + split + "/predictions_sha256");
-    if (sum != sha256_file(file.string()))
+    if (!is_scored_table(file, in_results(m, "/evaluations/" + split)))
       throw DataError(
           "[ensemble] {}: is not the table that the run wrote. Hint: take it "
           "from where the run was made",
           file.string());
-    Predictions table = read_predictions(file.string(), nullptr);
-    std::map<std::string, std::string> patients;
-    for (const auto& row : m.rows) patients[row.image] = row.patient;
-    for (const auto& image : table.images)
-      table.patients.push_back(patients[image]);
-    tables.push_back(std::move(table));
+    tables.push_back(predictions_of_run(file, m.rows));
   }
   return tables;
 }
@@ -226,34 +188,36 @@ class Ensemble {
     facts_.command = command_text(words);
   }
 
-  void write_model() {
-    std::vector<fs::path> files;
-    for (const auto& m : members_) files.push_back(m.model);
-    const auto sums = write_ensemble(files, facts_.out_of_fold, model());
-    for (size_t i = 0; i < members_.size(); ++i)
-      facts_.members.push_back({members_[i].name,
-                                sums[i],
-                                score_of(members_[i], "val"),
-                                score_of(members_[i], "test"),
-                                {}});
-  }
   void score_validation() {
     const auto tables = tables_of(members_, "val");
     if (tables.empty()) return;
     const Predictions val = mean_of_tables(tables);
-    DecisionRules rules = choose_rules(
-        val, {}, {config_.eval.sensitivity, config_.eval.specificity});
-    rules.crops = choice_name(config_.eval.crops);
-    rules.chosen_on = names_sha256(val.images);
-    rules.manifest_sha256 = read_model_card(model()).manifest_sha256;
-    write_decision_rules(model(), model(), rules);
-    rules_ = std::move(rules);
+    rules_ = choose_rules(val, {},
+                          {config_.eval.sensitivity, config_.eval.specificity});
+    rules_->crops = choice_name(config_.eval.crops);
+    rules_->chosen_on = names_sha256(val.images);
     add_split("val", val, nullptr);
     if (facts_.out_of_fold)
       log_warning(std::string("[ensemble] ") + kChosenOutOfFold +
                   ". Hint: where that matters, hold one validation list back "
                   "from all members (data.val_list)");
     validation_ = facts_of("val", val.images, val.patients);
+  }
+  void write_model() {
+    std::vector<fs::path> files;
+    for (const auto& m : members_) files.push_back(m.model);
+    const auto sums = write_ensemble(files, facts_.out_of_fold, rules_,
+                                     folder_.file("model.safetensors"));
+    std::map<std::string, std::string> named;  // by SHA-256
+    for (size_t i = 0; i < members_.size(); ++i) {
+      const Member& m = members_[i];
+      facts_.members.push_back(
+          {m.name, sums[i], score_of(m, "val"), score_of(m, "test"), {}});
+      const auto [known, is_new] = named.try_emplace(sums[i], m.name);
+      if (!is_new)
+        log_warning("[ensemble] " + m.name + " has the network of " +
+                    known->second + ", which counts twice");
+    }
   }
   void score_test() {
     if (!have_one_test(members_)) return;
@@ -280,7 +244,7 @@ class Ensemble {
     facts_.splits = {facts_of("train", rows_),
                      validation_.value_or(facts_of("val", rows_)),
                      facts_of("test", rows_)};
-    write_splits_csv(folder_.file("split.csv"), csv_of(rows_));
+    write_splits_csv(folder_.file("split.csv"), rows_);
     folder_.write("config.yaml", config_yaml(config_));
     std::vector<Json> of_members;
     for (const auto& m : members_) of_members.push_back(m.results);
@@ -288,10 +252,8 @@ class Ensemble {
     write_report(folder_.hidden());
     folder_.commit();
   }
-  std::string text() const;
 
  private:
-  fs::path model() const { return folder_.file("model.safetensors"); }
   static EnsembleMember::Score score_of(const Member& member,
                                         const std::string& split) {
     const std::string place = "/evaluations/" + split;
@@ -324,58 +286,15 @@ class Ensemble {
   std::vector<SplitScores> scores_;
 };
 
-std::string difference_text(const std::optional<double>& value,
-                            const std::optional<Interval>& interval) {
-  if (!value) return "-";
-  const std::string text = (*value < 0 ? "" : "+") + fixed(*value, 3);
-  return interval ? text + " (" + fixed(interval->low, 3) + " to " +
-                        fixed(interval->high, 3) + ")"
-                  : text;
-}
-
-std::string Ensemble::text() const {
-  std::vector<std::vector<std::string>> lines = {
-      {"mean AUROC of", "validation", "test",
-       "ensemble minus it, test (95 %)"}};
-  const auto cell = [](const EnsembleMember::Score& score) {
-    return score.auroc
-               ? fixed(*score.auroc, 4) + ", " +
-                     counted(static_cast<int64_t>(score.findings), "finding")
-               : "-";
-  };
-  std::vector<double> val, test;
-  for (const auto& m : facts_.members) {
-    const auto& range = m.difference.interval;
-    lines.push_back({m.run, cell(m.validation), cell(m.test),
-                     difference_text(m.difference.value,
-                                     range ? std::optional(range->interval)
-                                           : std::nullopt)});
-    if (m.validation.auroc) val.push_back(*m.validation.auroc);
-    if (m.test.auroc) test.push_back(*m.test.auroc);
-  }
-  lines.push_back({"members, mean ± sd", spread_text(spread_of(val)),
-                   spread_text(spread_of(test)),
-                   difference_text(facts_.difference, facts_.interval)});
-  std::vector<std::string> own = {facts_.out_of_fold
-                                      ? "the ensemble; validation out of fold"
-                                      : "the ensemble",
-                                  "-", "-", "-"};
-  for (const auto& scores : scores_)
-    own[scores.split == "val" ? 1 : 2] =
-        mean_auroc_text(scores.figures.mean_auroc);
-  lines.push_back(own);
-  return columns(lines);
-}
-
 int make_ensemble(const EnsembleOptions& options) {
   const StorageWait files(timeout_of_start({}), "making " + options.out);
-  umask(umask(0) | 007);  // results of patients are not for everybody
+  hide_from_others();
   Ensemble ensemble(ensemble_members(options.runs), options);
-  ensemble.write_model();
   ensemble.score_validation();
+  ensemble.write_model();
   ensemble.score_test();
   ensemble.finish();
-  std::cout << ensemble.text() << std::flush;
+  std::cout << ensemble_text(read_results(options.out)) << std::flush;
   log_info("ensemble " + options.out + "; its page is " +
            (fs::path(options.out) / "report.html").string());
   return 0;

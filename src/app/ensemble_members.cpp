@@ -4,10 +4,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "chexnet/config/load.hpp"
-#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/parsed_number.hpp"
@@ -58,27 +58,19 @@ std::string kind_of_ids(const Member& m) {
   return is_pseudonym(id) ? id.substr(0, id.find('-')) : "";
 }
 
-// Else nobody could tell whether a patient was trained on.
-void check_patients(const std::vector<Member>& members) {
-  std::map<std::string, std::pair<const Member*, std::string>> patient_of;
-  const auto refuse = [](const Member& a, const Member& b,
-                         const std::string& what) {
-    throw DataError(
-        "[ensemble] {} and {} {}, so whether a patient was trained on cannot "
-        "be told. Hint: train the members with one table and one privacy.key",
-        a.name, b.name, what);
-  };
-  const Member& first = members.front();
-  for (const auto& m : members) {
-    if (kind_of_ids(m) != kind_of_ids(first))
-      refuse(first, m, "call patients by pseudonyms of different keys");
-    for (const auto& row : m.rows) {
-      const auto& [known, patient] =
-          patient_of.try_emplace(row.image, &m, row.patient).first->second;
-      if (patient != row.patient)
-        refuse(*known, m, "have different patients of " + row.image);
-    }
-  }
+[[noreturn]] void refuse_patients(const Member& a, const Member& b,
+                                  const std::string& what) {
+  throw DataError(
+      "[ensemble] {} and {} {}, so whether a patient was trained on cannot be "
+      "told. Hint: train the members with one table and one privacy.key",
+      a.name, b.name, what);
+}
+
+void check_ids(const std::vector<Member>& members) {
+  for (const auto& m : members)
+    if (kind_of_ids(m) != kind_of_ids(members.front()))
+      refuse_patients(members.front(), m,
+                      "call patients by pseudonyms of different keys");
 }
 
 void check_crops(const std::vector<Member>& members) {
@@ -106,16 +98,9 @@ void warn_of_missing_folds(const std::vector<Member>& members) {
 
 void name_apart(std::vector<Member>& members) {
   std::map<std::string, int> named;
-  std::map<std::string, std::string> models;  // by SHA-256
   for (const auto& m : members) ++named[m.name];
-  for (auto& m : members) {
+  for (auto& m : members)
     if (named[m.name] > 1) m.name = m.folder.string();
-    const auto [known, is_new] =
-        models.try_emplace(sha256_file(m.model.string()), m.name);
-    if (!is_new)
-      log_warning("[ensemble] " + m.name + " has the network of " +
-                  known->second + ", which counts twice");
-  }
 }
 
 }  // namespace
@@ -124,6 +109,31 @@ const Json& in_results(const Member& member, const std::string& place) {
   static const Json kNull;
   const Json::json_pointer pointer(place);
   return member.results.contains(pointer) ? member.results.at(pointer) : kNull;
+}
+
+std::vector<SplitRow> rows_of(const std::vector<Member>& members) {
+  const auto closeness = [](const std::string& split) {
+    return split == "train" ? 2 : (split == "val" ? 1 : 0);
+  };
+  struct Known {
+    size_t row;
+    const Member* member;  // whose it was
+  };
+  std::vector<SplitRow> all;
+  std::unordered_map<std::string, Known> known;
+  for (const auto& m : members)
+    for (const auto& row : m.rows) {
+      const auto [found, is_new] =
+          known.try_emplace(row.image, Known{all.size(), &m});
+      if (is_new) all.push_back(row);
+      SplitRow& other = all[found->second.row];
+      if (other.patient != row.patient)
+        refuse_patients(*found->second.member, m,
+                        "have different patients of " + row.image);
+      if (closeness(row.split) > closeness(other.split))
+        other.split = row.split;
+    }
+  return all;
 }
 
 std::vector<Member> ensemble_members(const std::vector<std::string>& folders) {
@@ -149,7 +159,7 @@ std::vector<Member> ensemble_members(const std::vector<std::string>& folders) {
   if (members.size() > kMost)
     throw ConfigError("[ensemble] {} runs. Hint: at most {}", members.size(),
                       kMost);
-  check_patients(members);
+  check_ids(members);
   check_crops(members);
   warn_of_missing_folds(members);
   name_apart(members);

@@ -13,8 +13,7 @@ namespace chexnet {
 
 struct Member {
   std::filesystem::path folder, model;
-  std::string name =
-      {};  // of the folder; its path where several have that name
+  std::string name = {};  // of the folder; its path where several have it
   Config config;
   Json results;
   std::vector<SplitRow> rows;  // of split.csv
@@ -24,10 +23,14 @@ struct Member {
 const Json& in_results(const Member& member, const std::string& place);
 
 // Of runs, or folders of runs, of which those without final scores are left
-// out, with a warning. Warns of folds that are missing, and of equal networks.
+// out, with a warning. Warns of folds that are missing.
 // ConfigError: fewer than two, too many, other eval.crops than the first.
 // CheckpointError: one that was named has not finished, or goes on since it was
-// scored. DataError: patients cannot be compared among them.
+// scored. DataError: they call patients by several keys.
 std::vector<Member> ensemble_members(const std::vector<std::string>& folders);
+// The images of all. What an image is to the ensemble is what it is to the
+// member that knows most of it: who was trained on it is trained on it.
+// DataError: an image has two patients, so nobody could tell.
+std::vector<SplitRow> rows_of(const std::vector<Member>& members);
 
 }  // namespace chexnet

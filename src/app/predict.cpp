@@ -20,6 +20,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/ensemble.hpp"
+#include "chexnet/eval/logit.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "chexnet/train/device.hpp"

@@ -1,7 +1,5 @@
 // report: the page of a run again, from its records: after `train` wrote it, in
 // the form that may be passed on, or of several runs side by side.
-#include <sys/stat.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -40,7 +38,7 @@ void keep_private(const std::vector<std::string>& runs) {
   std::error_code error;
   for (const auto& run : runs)
     if ((fs::status(run, error).permissions() & kOthers) == fs::perms::none)
-      umask(umask(0) | static_cast<mode_t>(kOthers));
+      hide_from_others();
 }
 
 // The runs that the page is of. Each form of the page needs another part of

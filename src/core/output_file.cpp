@@ -192,6 +192,12 @@ void OutputFile::commit() {
   if (::close(fd) != 0) fail("close failed", errno);
 }
 
+unsigned hide_from_others() {
+  const mode_t before = umask(007);
+  umask(before | 007);
+  return before;
+}
+
 void sync_file(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) write_failed(path, "cannot be opened for fsync", errno);

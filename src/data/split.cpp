@@ -173,12 +173,9 @@ void cut_fold(const Manifest& manifest, const DataConfig& config, Rows& train,
 
 void seal(const Manifest& manifest, const std::string& name, Split& split) {
   split.name = name;
-  Sha256 sum;
-  for (const auto row : split.rows) {
-    sum.update(manifest.images[row]);
-    sum.update("\n");
-  }
-  split.sha256 = sum.hex();
+  std::vector<std::string> images;
+  for (const auto row : split.rows) images.push_back(manifest.images[row]);
+  split.sha256 = names_sha256(images);
 }
 
 // An id without leading zeros and ".0", which tables add to numbers; empty for
@@ -311,6 +308,15 @@ Splits make_splits(const Manifest& manifest, const DataConfig& config) {
       check_leaks(manifest, splits, config.allow_patient_leak);
   if (manifest.knows_patients) warn_of_spellings(manifest, splits);
   return splits;
+}
+
+std::string names_sha256(const std::vector<std::string>& images) {
+  Sha256 sum;
+  for (const auto& image : images) {
+    sum.update(image);
+    sum.update("\n");
+  }
+  return sum.hex();
 }
 
 Splits all_as_test(const Manifest& manifest, const std::string& name) {

@@ -10,15 +10,14 @@ namespace chexnet {
 
 namespace fs = std::filesystem;
 
-std::string splits_csv(const Manifest& manifest, const Splits& splits,
-                       const PatientIds& ids) {
-  std::string text = "image,patient,split\n";
+std::vector<SplitRow> split_rows(const Manifest& manifest, const Splits& splits,
+                                 const PatientIds& ids) {
+  std::vector<SplitRow> rows;
   for (const Split* split : {&splits.train, &splits.val, &splits.test})
     for (const auto row : split->rows)
-      text += csv_field(manifest.images[row]) + "," +
-              csv_field(ids.written(manifest.patients[row])) + "," +
-              split->name + "\n";
-  return text;
+      rows.push_back({manifest.images[row], ids.written(manifest.patients[row]),
+                      split->name});
+  return rows;
 }
 
 namespace {
@@ -27,7 +26,11 @@ fs::path sum_of(const fs::path& path) { return path.string() + ".sha256"; }
 
 }  // namespace
 
-void write_splits_csv(const fs::path& path, const std::string& table) {
+void write_splits_csv(const fs::path& path, const std::vector<SplitRow>& rows) {
+  std::string table = "image,patient,split\n";
+  for (const auto& row : rows)
+    table += csv_field(row.image) + "," + csv_field(row.patient) + "," +
+             row.split + "\n";
   write_atomically(sum_of(path),
                    sha256_hex(table) + "  " + path.filename().string() + "\n");
   write_atomically(path, table);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "chexnet/eval/logit.hpp"
 #include "labeled_probabilities.hpp"
 
 namespace chexnet {
@@ -36,11 +37,8 @@ CasesToFit cases_to_fit(std::span<const double> probabilities,
 
 double logit(double probability) {
   constexpr double kLeast = 1e-15;
-  const double p = std::clamp(probability, kLeast, 1 - kLeast);
-  return std::log(p) - std::log1p(-p);
+  return logit_of(std::clamp(probability, kLeast, 1 - kLeast));
 }
-
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // Cases of one probability, or of several that were pooled.
 struct Block {
@@ -56,11 +54,12 @@ bool rate_at_least(const Block& a, const Block& b) {
 }  // namespace
 
 double TemperatureScaling::operator()(double probability) const {
-  return sigmoid(logit(probability) / temperature);
+  return probability_of(logit(probability) / temperature);
 }
 
 // With slope = 1 / temperature the cross-entropy is convex, and its derivative
-// sum (sigmoid(slope * logit) - target) * logit rises: halving finds its zero.
+// sum (probability_of(slope * logit) - target) * logit rises: halving finds its
+// zero.
 std::optional<TemperatureScaling> fit_temperature(
     std::span<const double> probabilities, std::span<const float> labels) {
   const auto [cases, targets] = cases_to_fit(probabilities, labels);
@@ -73,7 +72,7 @@ std::optional<TemperatureScaling> fit_temperature(
     for (size_t i = 0; i < cases.size(); ++i) {
       const double target =
           cases[i].positive ? targets.positive : targets.negative;
-      derivative += (sigmoid(slope * logits[i]) - target) * logits[i];
+      derivative += (probability_of(slope * logits[i]) - target) * logits[i];
     }
     return derivative > 0;
   };

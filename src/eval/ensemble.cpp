@@ -8,20 +8,18 @@
 #include <string>
 
 #include "chexnet/core/error.hpp"
+#include "chexnet/eval/logit.hpp"
 
 namespace chexnet {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-double probability_of(double logit) { return 1 / (1 + std::exp(-logit)); }
-
 // What a table rounded to 0 or 1 has no logit: the nearest number that has one.
-double logit_of(double probability) {
+double nearest_with_logit(double probability) {
   constexpr double kLeast = std::numeric_limits<double>::min();
   constexpr double kMost = 1 - std::numeric_limits<double>::epsilon() / 2;
-  const double p = std::clamp(probability, kLeast, kMost);
-  return std::log(p) - std::log1p(-p);
+  return std::clamp(probability, kLeast, kMost);
 }
 
 // Where an image stands: its member, and its row there.
@@ -51,8 +49,8 @@ std::vector<double> logits_of(const std::vector<Place>& places,
   std::vector<double> logits;
   for (const auto& [table, row] : places)
     if (table->scored(row))
-      logits.push_back(logit_of(
-          table->probabilities[row * table->findings.size() + finding]));
+      logits.push_back(logit_of(nearest_with_logit(
+          table->probabilities[row * table->findings.size() + finding])));
   return logits;
 }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "chexnet/core/checksum.hpp"
 #include "chexnet/eval/calibration_error.hpp"
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/eval/scored_columns.hpp"
+#include "chexnet/report/run_results.hpp"
 #include "page.hpp"
 #include "report_sections.hpp"
 #include "unit_plot.hpp"
@@ -122,11 +122,6 @@ std::string operating_section(const Json& evaluation) {
              "positives, here or where the threshold was chosen. None found: "
              "no threshold keeps the rule and finds a positive.") +
          table.html();
-}
-
-bool is_scored_table(const std::filesystem::path& table,
-                     const Json& evaluation) {
-  return sha256_file(table) == text(evaluation, "predictions_sha256");
 }
 
 namespace {

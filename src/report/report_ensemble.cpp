@@ -1,19 +1,20 @@
 // An ensemble beside its members (train/ensemble.hpp).
+#include <utility>
 #include <vector>
 
+#include "chexnet/core/table.hpp"
 #include "chexnet/eval/ensemble.hpp"
 #include "chexnet/report/run_comparison.hpp"
+#include "chexnet/report/run_results.hpp"
 #include "page.hpp"
 #include "report_sections.hpp"
 
 namespace chexnet {
 namespace {
 
-std::string signed_with_interval(const Json& from) {
-  const auto value = number(from, "difference");
-  if (!value) return "-";
-  return (*value < 0 ? "" : "+") +
-         with_interval(value, interval(from, "interval"));
+std::string difference_text(const Json& from) {
+  return signed_with_interval(number(from, "difference"),
+                              interval(from, "interval"));
 }
 
 // "0.7500 ± 0.0707 (n = 2)"
@@ -25,26 +26,36 @@ std::string spread_over_members(const Json& members, const char* split) {
   return spread_text(spread_of(values));
 }
 
-std::string members_table(const Json& results) {
+// Of each member, of all and of the ensemble: its name, mean AUROC on
+// validation and on test, and by how much the ensemble is better there.
+std::vector<std::vector<std::string>> member_rows(const Json& results,
+                                                  int digits) {
   const Json& ensemble = member(results, "ensemble");
   const Json& members = member(ensemble, "members");
   const Json& evaluations = member(results, "evaluations");
+  const auto score = [&](const Json& scores) {
+    return number(scores, "mean_auroc") ? mean_auroc_text(scores, digits) : "-";
+  };
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& m : members)
+    rows.push_back({text(m, "run"), score(member(m, "validation")),
+                    score(member(m, "test")), difference_text(m)});
+  rows.push_back(
+      {"members, mean ± sd", spread_over_members(members, "validation"),
+       spread_over_members(members, "test"), difference_text(ensemble)});
+  rows.push_back({is_out_of_fold(results)
+                      ? "the ensemble; validation out of fold"
+                      : "the ensemble",
+                  score(member(evaluations, "val")),
+                  score(member(evaluations, "test")), "-"});
+  return rows;
+}
+
+std::string members_table(const Json& results) {
   HtmlTable table(
       "Mean AUROC of each member alone, and of the mean of their logits (95 %)",
       {"network", "#validation", "#test", "#ensemble minus it, test"});
-  const auto score = [](const Json& scores) {
-    return number(scores, "mean_auroc") ? mean_auroc_text(scores) : "-";
-  };
-  for (const auto& m : members)
-    table.add({text(m, "run"), score(member(m, "validation")),
-               score(member(m, "test")), signed_with_interval(m)});
-  table.add({"members, mean ± sd", spread_over_members(members, "validation"),
-             spread_over_members(members, "test"),
-             signed_with_interval(ensemble)});
-  table.add({is_out_of_fold(results) ? "the ensemble; validation out of fold"
-                                     : "the ensemble",
-             score(member(evaluations, "val")),
-             score(member(evaluations, "test")), "-"});
+  for (const auto& row : member_rows(results, 3)) table.add(row);
   return table.html();
 }
 
@@ -67,6 +78,14 @@ std::string networks_text(const Json& results) {
   return "The mean of " +
          std::to_string(member(member(results, "ensemble"), "members").size()) +
          " networks (" + network + ")";
+}
+
+std::string ensemble_text(const Json& results) {
+  std::vector<std::vector<std::string>> lines = {
+      {"mean AUROC of", "validation", "test",
+       "ensemble minus it, test (95 %)"}};
+  for (auto& row : member_rows(results, 4)) lines.push_back(std::move(row));
+  return columns(lines);
 }
 
 std::string ensemble_section(const Json& results) {

@@ -26,10 +26,6 @@ std::string missing_images(const Json& results);
 // All findings with all figures; published ones beside them.
 std::string figures_section(const Json& results, const std::string& split);
 std::string operating_section(const Json& evaluation);
-// Whether a table of predictions is the one that the figures are of, by its
-// SHA-256.
-bool is_scored_table(const std::filesystem::path& table,
-                     const Json& evaluation);
 // ROC, precision-recall and reliability, from the table of predictions.
 // "" where they are drawn.
 std::string why_no_curves(const std::filesystem::path& folder,

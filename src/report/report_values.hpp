@@ -119,6 +119,13 @@ inline std::string with_interval(const std::optional<double>& value,
          fixed(range->high, count) + ")";
 }
 
+// "+0.012 (0.001 to 0.023)"; "-" of none.
+inline std::string signed_with_interval(const std::optional<double>& value,
+                                        const std::optional<Interval>& range) {
+  if (!value) return "-";
+  return (*value < 0 ? "" : "+") + with_interval(value, range);
+}
+
 // "0.812 (0.780 to 0.841) over 8 findings", from an evaluation.
 inline std::string mean_auroc_text(const Json& evaluation, int count = 3) {
   // Older versions told no count.

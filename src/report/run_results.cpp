@@ -1,7 +1,9 @@
 #include "chexnet/report/run_results.hpp"
 
 #include <algorithm>
+#include <map>
 
+#include "chexnet/core/checksum.hpp"
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
@@ -260,6 +262,24 @@ Json read_results(const std::filesystem::path& folder) {
       "[report] {}:1: is no record of a run: it has no format. Hint: copy it "
       "again from where the run was made",
       path.string());
+}
+
+bool is_scored_table(const std::filesystem::path& table,
+                     const Json& evaluation) {
+  return sha256_file(table) == text(evaluation, "predictions_sha256");
+}
+
+Predictions predictions_of_run(const std::filesystem::path& table,
+                               const std::vector<SplitRow>& rows) {
+  Predictions predictions = read_predictions(table.string(), nullptr);
+  std::map<std::string_view, std::string_view> patients;
+  for (const auto& row : rows) patients[row.image] = row.patient;
+  for (const auto& image : predictions.images) {
+    const auto found = patients.find(image);
+    predictions.patients.emplace_back(
+        found == patients.end() ? std::string_view(image) : found->second);
+  }
+  return predictions;
 }
 
 std::string shared_pictures_text(const Json& results) {

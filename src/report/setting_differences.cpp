@@ -10,27 +10,13 @@
 #include "chexnet/data/findings.hpp"
 #include "chexnet/data/split_table.hpp"
 #include "chexnet/eval/comparison.hpp"
+#include "chexnet/report/run_results.hpp"
 #include "compared_runs.hpp"
 #include "page.hpp"
 #include "report_sections.hpp"
 
 namespace chexnet {
 namespace {
-
-// With the patients that split.csv of the run knows.
-Predictions predictions_of(const Compared& run) {
-  Predictions predictions = read_predictions(
-      (run.folder / ("predictions_" + run.split + ".csv")).string(), nullptr);
-  std::map<std::string, std::string> patients;
-  for (auto& row : read_splits_csv(run.folder / "split.csv"))
-    patients[row.image] = std::move(row.patient);
-  for (const auto& image : predictions.images) {
-    const auto found = patients.find(image);
-    predictions.patients.push_back(found == patients.end() ? image
-                                                           : found->second);
-  }
-  return predictions;
-}
 
 // As many runs of both: those of one seed meet, the others in any order.
 struct Pairs {
@@ -88,7 +74,9 @@ class PredictionsOfRuns {
         return {{},
                 name + " of " + run.name +
                     " was changed after the run (another SHA-256)"};
-      return {predictions_of(run), ""};
+      return {predictions_of_run(run.folder / name,
+                                 read_splits_csv(run.folder / "split.csv")),
+              ""};
     } catch (const DataError& e) {
       log_warning(e.what());
       return {{},
@@ -102,10 +90,6 @@ class PredictionsOfRuns {
 
   std::map<const Compared*, Table> read_;
 };
-
-std::string signed_text(double value) {
-  return (value < 0 ? "" : "+") + fixed(value, 3);
-}
 
 // Which seeds are compared: "3 seeds each, 2 of them the same".
 std::string seeds_text(const Setting& a, const Setting& b, const Pairs& pairs) {
@@ -144,8 +128,7 @@ std::string sentence_of(const Setting& a, const Setting& b,
   }
   const std::string figure =
       ": mean AUROC on " + pairs.a.front()->split + " " +
-      signed_text(*mean.value) + " (" + fixed(range->low, 3) + " to " +
-      fixed(range->high, 3) + ") for " + b.name +
+      signed_with_interval(mean.value, range) + " for " + b.name +
       ", 95 % for a new training and new patients, " +
       (comparisons == 1
            ? ""

@@ -7,6 +7,7 @@
 
 #include "chexnet/data/image/crop.hpp"
 #include "chexnet/eval/ensemble.hpp"
+#include "chexnet/eval/logit.hpp"
 #include "chexnet/train/score_images.hpp"
 
 namespace chexnet {

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/error.hpp"
@@ -51,6 +52,7 @@ std::string member_prefix(size_t member) {
 
 std::vector<std::string> write_ensemble(const std::vector<fs::path>& members,
                                         bool out_of_fold,
+                                        std::optional<DecisionRules> rules,
                                         const fs::path& into) {
   std::deque<SafetensorsFile> files;
   std::vector<NamedArray> arrays;
@@ -70,8 +72,12 @@ std::vector<std::string> write_ensemble(const std::vector<fs::path>& members,
   }
   description[kMembers] = sums;
   description[kOutOfFold] = out_of_fold;
-  write_safetensors(into, arrays,
-                    {{"format", "pt"}, {"chexnet", json_text(description)}});
+  Metadata metadata = {{"format", "pt"}, {"chexnet", json_text(description)}};
+  if (rules) {
+    rules->manifest_sha256 = description.value("manifest_sha256", "");
+    add_rules(std::move(*rules), arrays, description, metadata);
+  }
+  write_safetensors(into, arrays, metadata);
   return sums;
 }
 

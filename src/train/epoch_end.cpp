@@ -177,15 +177,13 @@ void TrainingLoop::checkpoint() {
   // No rank is ahead into a step that the checkpoint does not have.
   parts_.comm.barrier();
   if (parts_.comm.rank() == 0) {
-    const std::string description =
-        model_description(parts_.config, parts_.dataset);
     parts_.folder.require_lock();
     parts_.metrics->sync();
     parts_.folder.store().save(
         state_.step, state_.to_json(),
         [&](const std::filesystem::path& folder) {
           write_network(folder, parts_.network.parameters(), step_.optimizer(),
-                        state_.step, description, &step_.average());
+                        state_.step, description_, &step_.average());
           if (agreed)
             check_unchanged(*agreed, own_sum(),
                             parts_.device.placements.front(), state_.step);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "chexnet/config/load.hpp"
 #include "chexnet/core/checksum.hpp"
@@ -129,7 +130,7 @@ std::vector<NamedArray> in_order_of_data(const SafetensorsFile& file) {
 
 // Of all that decides what a score means: every weight by its name, the
 // network, its findings in their order, its input.
-std::string model_sha256(const SafetensorsFile& file,
+std::string model_sha256(std::vector<NamedArray> arrays,
                          const nlohmann::json& description) {
   const nlohmann::json meaning = {
       {"arch", field(description, "arch")},
@@ -137,7 +138,6 @@ std::string model_sha256(const SafetensorsFile& file,
       {"preprocessing", field(description, "preprocessing")}};
   Sha256 sum;
   sum.update(json_text(meaning));
-  auto arrays = file.arrays();
   std::ranges::sort(arrays, {}, &NamedArray::name);
   for (const NamedArray& array : arrays) {
     sum.update("\n" + array.name + "\n");
@@ -255,20 +255,26 @@ ModelCard read_model_card(const std::filesystem::path& path) {
   const auto rules = file.metadata().find(kRules);
   if (rules == file.metadata().end()) return card;
   card.rules = parse_decision_rules(rules->second, path.string());
-  refuse_rules_of_another(*card.rules, card.findings, model_sha256(file, json),
-                          path);
+  refuse_rules_of_another(*card.rules, card.findings,
+                          model_sha256(file.arrays(), json), path);
   check_rules_sum(file.metadata(), path);
   return card;
+}
+
+void add_rules(DecisionRules rules, const std::vector<NamedArray>& arrays,
+               const nlohmann::json& description, Metadata& metadata) {
+  rules.model_sha256 = model_sha256(arrays, description);
+  metadata[kRules] = decision_rules_json(rules);
+  metadata[kRulesSum] = sha256_hex(metadata[kRules]);
 }
 
 void write_decision_rules(const std::filesystem::path& from,
                           const std::filesystem::path& into,
                           DecisionRules rules) {
   const SafetensorsFile file(from);
-  rules.model_sha256 = model_sha256(file, description_of(file, from));
   Metadata metadata = file.metadata();
-  metadata[kRules] = decision_rules_json(rules);
-  metadata[kRulesSum] = sha256_hex(metadata[kRules]);
+  add_rules(std::move(rules), file.arrays(), description_of(file, from),
+            metadata);
   write_safetensors(into, in_order_of_data(file), metadata);
 }
 

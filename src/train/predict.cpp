@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "chexnet/eval/logit.hpp"
 #include "chexnet/train/score_images.hpp"
 
 namespace chexnet {

@@ -108,7 +108,7 @@ std::unique_ptr<MetricsLog> begin_records(const TrainingContext& run,
   run.folder.require_lock();
   run.folder.claim(with_decisions(run.config, run.decisions));
   write_splits_csv(list,
-                   splits_csv(run.dataset.manifest, run.dataset.splits, ids));
+                   split_rows(run.dataset.manifest, run.dataset.splits, ids));
   auto metrics = std::make_unique<MetricsLog>(
       run.folder.path(), MetricsLog::Start{state.step, state.evaluation_due,
                                            state.unlogged.steps > 0});

@@ -259,8 +259,6 @@ void Scoring::take(const std::vector<std::vector<std::byte>>& lines,
 
 }  // namespace
 
-double probability_of(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
-
 bool score_images(const RunContext& run, const Split& split,
                   const ScoringRequest& request) {
   std::list<Network::FixedWeights> fixed;

@@ -32,6 +32,7 @@
 #include "chexnet/model/engine/network_spec.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/library_error.hpp"
+#include "chexnet/train/model_card.hpp"
 #include "chexnet/train/network_options.hpp"
 #include "rank_agreement.hpp"
 #include "training_stream.hpp"
@@ -88,7 +89,10 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
            .batch = parts.decisions.batch,
            .peak_flops = peak_flops(parts.device.gpu,
                                     parts.network.options().precision)}),
+      flops_per_image_(flops_per_image(parts)),
       steps_known_(state_.step) {
+  if (parts_.comm.rank() == 0)
+    description_ = model_description(parts_.config, parts_.dataset);
   if (frozen_for_now()) step_.freeze();
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();
@@ -105,6 +109,7 @@ bool TrainingLoop::frozen_for_now() const {
 void TrainingLoop::thaw() {
   step_.end_recordings();
   step_.thaw();
+  flops_per_image_ = flops_per_image(parts_);
   if (!tuner_) record_steps();
   if (parts_.comm.rank() != 0) return;
   log_.clear();
@@ -210,9 +215,9 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
   state_.position += static_cast<uint64_t>(parts_.decisions.batch);
   if (result) take(*result);
   // What follows is no part of a step, so the device's time is counted before.
-  if (pause_after_step().any() || parts_.timeline.ends_at(state_.step))
-    finish_steps();
-  watch_.step_done(state_.step, flops_per_image(parts_));
+  pause_ = pause_after_step();
+  if (pause_.any() || parts_.timeline.ends_at(state_.step)) finish_steps();
+  watch_.step_done(state_.step, flops_per_image_);
   return lr;
 }
 
@@ -242,8 +247,7 @@ void TrainingLoop::log(const Loader& loader, double lr) {
 
 bool TrainingLoop::after_step(const Loader& loader, double lr) {
   const Config& config = parts_.config;
-  const Pause pause = pause_after_step();
-  const bool long_one = pause.run_ends || pause.epoch_ends;
+  const bool long_one = pause_.run_ends || pause_.epoch_ends;
   const int64_t epoch_before = state_.epoch;
   const bool was_frozen = frozen_for_now();
   state_.epoch = epochs_complete(config.train, state_.step,
@@ -257,14 +261,14 @@ bool TrainingLoop::after_step(const Loader& loader, double lr) {
   if (verify_every > 0 && state_.step % verify_every == 0) verify_ranks();
   if (long_one) {
     if (!end_of_epoch(epoch_before)) return false;
-    if (was_frozen && !frozen_for_now() && !pause.run_ends) thaw();
+    if (was_frozen && !frozen_for_now() && !pause_.run_ends) thaw();
     // Or the others would wait for rank 0's files in their next step.
     parts_.comm.barrier();
     log_.skip(loader);
     watch_.skip();
     return true;
   }
-  if (pause.checkpoint) {
+  if (pause_.checkpoint) {
     const double start = now_s();
     checkpoint();
     log_.leave_out(now_s() - start);

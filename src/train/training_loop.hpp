@@ -79,10 +79,10 @@ class TrainingLoop {
   void take(const StepResult& result);
   // What comes between the step that was made and the next one.
   struct Pause {
-    bool run_ends, epoch_ends, checkpoint;
+    bool run_ends = false, epoch_ends = false, checkpoint = false;
     bool any() const { return run_ends || epoch_ends || checkpoint; }
   };
-  Pause pause_after_step() const;  // before after_step()
+  Pause pause_after_step() const;
   // Waits until every step that was launched is known.
   void finish_steps();
   void count_skipped(const StepResult& result);
@@ -112,6 +112,9 @@ class TrainingLoop {
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen
   double longest_checkpoint_s_ = 0, longest_evaluation_s_ = 0;
   int skipped_in_a_row_ = 0;
+  Pause pause_;                 // behind the step that was made
+  double flops_per_image_;      // of a training step
+  std::string description_;     // of the model file; on rank 0
   int64_t steps_known_ = 0;     // up to state_.step: the others are launched
   Loader::Stats loader_stats_;  // at the end of the steps
 };

@@ -118,17 +118,16 @@ TEST_CASE("a list of splits comes back as it was written") {
   splits.test.name = "test";
   splits.test.rows = {2};
   const PatientIds ids(kKey);
-  const auto path =
-      folder.write("split.csv", splits_csv(manifest, splits, ids));
+  const auto path = folder.path() / "split.csv";
+  write_splits_csv(path, split_rows(manifest, splits, ids));
   const auto rows = read_splits_csv(path);
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].image == "b, c.png");
   CHECK(rows[0].patient == ids.written("\"2\""));
   CHECK(rows[0].split == "train");
   CHECK(rows[2].split == "test");
-  CHECK(read_splits_csv(
-            folder.write("plain.csv", splits_csv(manifest, splits, {})))[0]
-            .patient == "\"2\"");
+  write_splits_csv(path, split_rows(manifest, splits, {}));
+  CHECK(read_splits_csv(path)[0].patient == "\"2\"");
 }
 
 TEST_CASE("a damaged list of splits is refused") {

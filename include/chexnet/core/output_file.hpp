@@ -54,6 +54,9 @@ class OutputFile {
 void write_atomically(const std::filesystem::path& path, std::string_view text,
                       std::optional<unsigned> mode = {},
                       const std::string& chosen_by = "--out");
+// What this process makes from now on is for owner and group (umask 007):
+// results of patients are not for everybody. Returns the umask before.
+unsigned hide_from_others();
 void sync_file(const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& path);
 

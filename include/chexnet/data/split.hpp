@@ -15,10 +15,12 @@ namespace chexnet {
 struct Split {
   std::string name;
   std::vector<uint32_t> rows;
-  // Of the image names, one per line: identifies the split whatever the file
-  // was called.
+  // names_sha256() of its images: identifies the split whatever the file was
+  // called.
   std::string sha256;
 };
+// SHA-256 of names, one per line.
+std::string names_sha256(const std::vector<std::string>& images);
 
 struct Splits {
   Split train, val, test;

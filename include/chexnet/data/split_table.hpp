@@ -12,17 +12,15 @@
 
 namespace chexnet {
 
-// image,patient,split.
-std::string splits_csv(const Manifest& manifest, const Splits& splits,
-                       const PatientIds& ids);
-// Writes such a table, and beside it PATH.sha256 as sha256sum does: a table
-// that lost some lines would answer that a patient was not trained on.
-void write_splits_csv(const std::filesystem::path& path,
-                      const std::string& table);
-
 struct SplitRow {
   std::string image, patient, split;
 };
+std::vector<SplitRow> split_rows(const Manifest& manifest, const Splits& splits,
+                                 const PatientIds& ids);
+// Beside it PATH.sha256, as sha256sum writes it: a table that lost some lines
+// would answer that a patient was not trained on.
+void write_splits_csv(const std::filesystem::path& path,
+                      const std::vector<SplitRow>& rows);
 // DataError when the file is no such table, damaged, or not the one that its
 // sum is of. Without a sum (a copy of the table alone) it is taken as it is.
 std::vector<SplitRow> read_splits_csv(const std::filesystem::path& path);

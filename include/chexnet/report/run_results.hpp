@@ -12,6 +12,7 @@
 
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/table.hpp"
+#include "chexnet/data/split_table.hpp"
 #include "chexnet/report/gpu_totals.hpp"
 #include "chexnet/report/resume_change.hpp"
 #include "chexnet/report/scores_output.hpp"
@@ -87,6 +88,17 @@ void write_ensemble_results(const std::filesystem::path& folder,
 // somebody else (report_values.hpp). CheckpointError: there is none, or it is
 // no such file.
 Json read_results(const std::filesystem::path& folder);
+// Whether a table of predictions is the one that the figures of an evaluation
+// of results.json are of, by its SHA-256.
+bool is_scored_table(const std::filesystem::path& table,
+                     const Json& evaluation);
+// A run's table of predictions, with the patients of its split.csv, `rows`;
+// an image that these do not name is a patient of its own.
+Predictions predictions_of_run(const std::filesystem::path& table,
+                               const std::vector<SplitRow>& rows);
+// An ensemble beside its members, for a terminal: mean AUROCs on validation and
+// test, and the difference.
+std::string ensemble_text(const Json& results);
 // "they are too good, as N pictures …", of a run's figures, where validation
 // and test images are in another split, too, under another name; else empty.
 std::string shared_pictures_text(const Json& results);

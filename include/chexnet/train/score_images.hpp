@@ -25,7 +25,6 @@ struct ImageLogits {
   // request asks for it.
   std::string note = {};
 };
-double probability_of(double logit);
 
 struct ScoringRequest {
   // Asked on every rank before each batch; where any rank says yes, all end.

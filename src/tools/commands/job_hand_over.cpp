@@ -59,9 +59,7 @@ std::string hand_over(const std::vector<std::string>& command) {
 
 // For `status`. What cannot be noted takes nothing from a job that was taken.
 void note_waiting(const std::string& run_folder, const std::string& job) {
-  const mode_t mask = umask(0);
-  // As the run itself will make its folder; later jobs get ours.
-  umask(mask | 007);
+  const unsigned mask = hide_from_others();  // as the run itself; jobs are not
   try {
     note_waiting_run(run_folder, job);
   } catch (const Error& e) {

@@ -187,7 +187,7 @@ RunFolder::RunFolder(const Config& config, Resume resume, Communicator& comm)
     : path_(run_folder_of(config)),
       timeout_s_(config.launch.timeout_s),
       has_command_(!config.run.after_checkpoint.empty()) {
-  umask(umask(0) | 007);  // results of patients are not for everybody
+  hide_from_others();
   if (comm.rank() == 0) {
     const StorageWait wait(timeout_s_,
                            "taking the run folder " + path_.string());

@@ -125,6 +125,7 @@ for pipeline in old new; do
 done
 "$program" bench pipelines --shards "$scratch/records" --ranks 1,2 --resize 36 --crop 32 --batch 4 --steps 2 --json 2>"$scratch/log" >"$scratch/json"
 check "bench pipelines measures all three on each number of ranks" look 'assert sorted((r["pipeline"], r["ranks"]) for r in a["results"]) == [(p, n) for p in ("global", "new", "old") for n in (1, 2)] and all(r["images_per_s"] > 0 for r in a["results"])' "$scratch/json"
+refused 2 "shards for 99 ranks: data.pipeline new gives each rank its own files" bench pipelines --shards "$scratch/records" --ranks 1,99
 "$program" bench loader "$small" --set data.images=["$scratch/records"] --workers 0,1 --batch 8 --count 8 --rounds 1 --json 2>"$scratch/log" >"$scratch/json"
 check "bench loader takes a config, and loads its training images" look "assert a['sources'][0]['images'] == $(grep -c ',train$' "$scratch/from-pack/split.csv")" "$scratch/json"
 refused 2 "nothing to load. Hint: a config, or --images FOLDER" bench loader

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -41,6 +43,23 @@ struct BenchPipelinesOptions {
   bool json = false;
 };
 
+uint64_t batch_of(const BenchPipelinesOptions& options, int ranks) {
+  return static_cast<uint64_t>(options.batch) * static_cast<uint64_t>(ranks);
+}
+
+// ConfigError: too few shards for so many ranks.
+std::unique_ptr<Sampler> sampler_of(const BenchPipelinesOptions& options,
+                                    const std::string& mode,
+                                    const UnlabeledSet& set, int rank,
+                                    int ranks) {
+  DataConfig data;
+  data.pipeline = *find_choice<PipelineKind>(mode);
+  return training_sampler(data, set.source->index(), set.rows,
+                          {.batch = batch_of(options, ranks),
+                           .rank = rank,
+                           .world_size = ranks});
+}
+
 // One mode on the ranks of this world: all of them start together, take `steps`
 // batches each, and rank 0 prints what they did.
 int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
@@ -57,13 +76,8 @@ int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
   const ImageReader reader(
       *set.source, {options.resize, options.crop, ResizeKind::kAntialias},
       augmentation, 1);
-  DataConfig data;
-  data.pipeline = *find_choice<PipelineKind>(options.mode);
-  const auto batch =
-      static_cast<uint64_t>(options.batch) * static_cast<uint64_t>(comm.size());
-  const auto sampler = training_sampler(
-      data, set.source->index(), set.rows,
-      {.batch = batch, .rank = comm.rank(), .world_size = comm.size()});
+  const auto sampler =
+      sampler_of(options, options.mode, set, comm.rank(), comm.size());
   Loader loader(set.manifest, reader, *sampler,
                 {options.batch, options.workers, 2});
   for (int i = 0; i < 4; ++i)
@@ -77,7 +91,8 @@ int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
   comm.all_reduce(longest, ReduceOp::kMax);
   if (comm.rank() != 0) return 0;
   const double images =
-      static_cast<double>(options.steps) * static_cast<double>(batch);
+      static_cast<double>(options.steps) *
+      static_cast<double>(batch_of(options, comm.size()));
   std::cout << Json{{"pipeline", options.mode},
                     {"ranks", comm.size()},
                     {"images_per_s", images / longest[0]},
@@ -88,8 +103,19 @@ int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
   return 0;
 }
 
+constexpr std::array<const char*, 3> kModes = {"old", "new", "global"};
+
+// Before minutes are measured for nothing.
+void check_shards(const BenchPipelinesOptions& options) {
+  Stores stores;
+  const UnlabeledSet set = all_images({options.shards}, stores);
+  for (const char* mode : kModes)
+    sampler_of(options, mode, set, 0, std::ranges::max(options.ranks));
+}
+
 int run(const BenchPipelinesOptions& options, Invocation& invocation) {
   if (!options.mode.empty()) return run_ranks(options, invocation);
+  check_shards(options);
   Json results = nlohmann::json::array();
   Plot rate{.title = "Images/s by ranks: old and new pipeline",
             .x_label = "ranks",
@@ -105,7 +131,7 @@ int run(const BenchPipelinesOptions& options, Invocation& invocation) {
   if (!options.json)
     std::cout
         << "pipeline  ranks  images/s  waiting  CPU ms per trained image\n";
-  for (const std::string mode : {"old", "new", "global"}) {
+  for (const std::string mode : kModes) {
     Curve images{mode, {}, {}};
     Curve work = images;
     for (const int ranks : options.ranks) {

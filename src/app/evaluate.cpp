@@ -221,7 +221,8 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   } catch (const WorkStopped&) {
     return say_stopped();
   }
-  check_eval_batch(config, set.split, comm, device.where.is_cpu());
+  check_eval_batch(config, set.split, card.members, comm,
+                   device.where.is_cpu());
   const Manifest& manifest = set.dataset.manifest;
   files.emplace(config.launch.timeout_s, kReadingFirst);
   TrainingOverlap overlap;  // rank 0

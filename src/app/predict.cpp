@@ -219,7 +219,8 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   const InputSet set = load_inputs(
       config, options.inputs, card.findings,
       options.any_dicom ? TakenDicom::kAny : TakenDicom::kChestXrays, comm);
-  check_eval_batch(config, set.split, comm, device.where.is_cpu());
+  check_eval_batch(config, set.split, card.members, comm,
+                   device.where.is_cpu());
   const ModelNetworks networks(file, config, card, device, comm);
   files.emplace(config.launch.timeout_s, kReadingModel);
   if (comm.rank() == 0) {

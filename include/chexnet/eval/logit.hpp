@@ -5,7 +5,9 @@
 
 namespace chexnet {
 
-inline double probability_of(double logit) { return 1 / (1 + std::exp(-logit)); }
+inline double probability_of(double logit) {
+  return 1 / (1 + std::exp(-logit));
+}
 // `probability`: above 0 and below 1.
 inline double logit_of(double probability) {
   return std::log(probability) - std::log1p(-probability);

@@ -54,10 +54,9 @@ std::unique_ptr<Sampler> sampler_of(const BenchPipelinesOptions& options,
                                     int ranks) {
   DataConfig data;
   data.pipeline = *find_choice<PipelineKind>(mode);
-  return training_sampler(data, set.source->index(), set.rows,
-                          {.batch = batch_of(options, ranks),
-                           .rank = rank,
-                           .world_size = ranks});
+  return training_sampler(
+      data, set.source->index(), set.rows,
+      {.batch = batch_of(options, ranks), .rank = rank, .world_size = ranks});
 }
 
 // One mode on the ranks of this world: all of them start together, take `steps`
@@ -90,9 +89,8 @@ int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
   comm.all_reduce(sums, ReduceOp::kSum);
   comm.all_reduce(longest, ReduceOp::kMax);
   if (comm.rank() != 0) return 0;
-  const double images =
-      static_cast<double>(options.steps) *
-      static_cast<double>(batch_of(options, comm.size()));
+  const double images = static_cast<double>(options.steps) *
+                        static_cast<double>(batch_of(options, comm.size()));
   std::cout << Json{{"pipeline", options.mode},
                     {"ranks", comm.size()},
                     {"images_per_s", images / longest[0]},

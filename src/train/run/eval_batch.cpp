@@ -24,12 +24,14 @@ constexpr uint64_t kSmallBatch = 32;
 }  // namespace
 
 std::string no_room_for(const EvalPass& pass) {
-  const uint64_t each = std::max<uint64_t>(1, least_bytes(pass.side));
+  const uint64_t each =
+      std::max<uint64_t>(1, pass.networks * least_bytes(pass.side));
   if (pass.free_bytes == 0 || pass.batch <= pass.free_bytes / each) return "";
   return formatted(
-      "eval.batch={}: a forward pass of so many images of {} x {} needs more "
+      "eval.batch={}: a forward pass of so many images of {} x {}{} needs more "
       "than {}, and {} are free here. Hint: eval.batch={}",
       pass.batch, pass.side, pass.side,
+      pass.networks > 1 ? formatted(" through {} networks", pass.networks) : "",
       readable_bytes(static_cast<double>(pass.batch * each)),
       readable_bytes(static_cast<double>(pass.free_bytes)),
       std::clamp<uint64_t>(pass.free_bytes / each, 1, kSmallBatch));
@@ -44,7 +46,7 @@ std::string padding_of(const EvalPass& pass) {
       pass.batch, wanted, std::min(wanted, kSmallBatch));
 }
 
-void check_eval_batch(const Config& config, const Split& split,
+void check_eval_batch(const Config& config, const Split& split, size_t networks,
                       const Communicator& comm, bool on_host) {
   if (split.rows.empty()) return;
   const auto ranks = static_cast<size_t>(comm.size());
@@ -53,6 +55,7 @@ void check_eval_batch(const Config& config, const Split& split,
       .batch = static_cast<uint64_t>(config.eval.batch),
       .side = static_cast<uint64_t>(config.data.crop),
       .images_per_rank = (split.rows.size() + ranks - 1) / ranks,
+      .networks = networks,
       .free_bytes = on_host ? available_memory_bytes() / local : 0};
   if (const auto text = no_room_for(pass); !text.empty())
     throw ConfigError("[evaluate] {}", text);

@@ -96,7 +96,7 @@ std::optional<std::string> check_splits(const Config& config,
   assert(check.threads > 0);
   const auto splits = scored_splits(config, dataset.splits);
   for (const Split* split : splits)
-    check_eval_batch(config, *split, comm, check.on_host);
+    check_eval_batch(config, *split, 1, comm, check.on_host);
   const std::string wanted = identity(config, splits);
   if (check.looked_at == wanted) return wanted;
   const ImageReader reader(*dataset.images,

@@ -15,6 +15,13 @@ TEST_CASE("a batch that no memory holds is refused, with one that fits") {
         "eval.batch=100000: a forward pass of so many images of 224 x 224 "
         "needs more than 149.5 GiB, and 4.0 GiB are free here. Hint: "
         "eval.batch=32");
+  EvalPass pass{.batch = 2000, .side = 224, .free_bytes = 4 * kGiB};
+  CHECK(no_room_for(pass).empty());
+  pass.networks = 24;
+  CHECK(no_room_for(pass) ==
+        "eval.batch=2000: a forward pass of so many images of 224 x 224 "
+        "through 24 networks needs more than 71.8 GiB, and 4.0 GiB are free "
+        "here. Hint: eval.batch=32");
 }
 
 TEST_CASE("a batch that is mostly padding is said, with one that is not") {
@@ -34,8 +41,9 @@ TEST_CASE("a batch beyond the host's memory is refused before the work") {
   Split split;
   split.rows = {0, 1, 2};
   const auto comm = solo_communicator();
-  CHECK_THROWS_AS(check_eval_batch(config, split, *comm, true), ConfigError);
-  check_eval_batch(config, split, *comm, false);  // a GPU's memory is its own
+  CHECK_THROWS_AS(check_eval_batch(config, split, 1, *comm, true), ConfigError);
+  check_eval_batch(config, split, 1, *comm,
+                   false);  // a GPU's memory is its own
   split.rows.clear();
-  check_eval_batch(config, split, *comm, true);  // nothing is scored
+  check_eval_batch(config, split, 1, *comm, true);  // nothing is scored
 }

@@ -40,17 +40,33 @@ constexpr JsonLimits kHeaderLimits{.depth = 8, .values = 1'000'000};
 [[noreturn]] void refuse_file(const std::string& origin,
                               const std::string& what) {
   throw CheckpointError(
-      "[safetensors] {}: {}. Hint: the file is damaged or of another format (a "
-      ".pth file is converted by scripts/reference/convert_weights.py)",
+      "[safetensors] {}: {}. Hint: the file is damaged or of another format",
       origin, what);
+}
+
+// What torch.save() writes, as its first bytes say: a zip, or before PyTorch
+// 1.6 a pickle.
+void refuse_pickle(const std::string& origin, uint64_t first_bytes) {
+  constexpr uint64_t kZip = 0x04034b50, kPickle = 0x0280;
+  if (first_bytes % (uint64_t{1} << 32) != kZip &&
+      first_bytes % (uint64_t{1} << 16) != kPickle)
+    return;
+  throw CheckpointError(
+      "[safetensors] {}: is of PyTorch's own format, which may hold code. "
+      "Hint: "
+      "scripts/reference/convert_weights.py {} {} makes a safetensors file of "
+      "it, and runs none",
+      origin, origin,
+      std::filesystem::path(origin).replace_extension(".safetensors").string());
 }
 
 void check_lengths(const std::string& origin, uint64_t header, uint64_t file) {
   if (file > kMaxFile)
     refuse_file(origin,
                 formatted("has {} bytes, more than any network here", file));
-  if (header > kMaxHeader || header > file - 8)
-    refuse_file(origin, formatted("header length {} is impossible", header));
+  if (header <= kMaxHeader && header <= file - 8) return;
+  refuse_pickle(origin, header);
+  refuse_file(origin, formatted("header length {} is impossible", header));
 }
 
 // Descriptions are JSON in a text, which others parse.

@@ -214,19 +214,21 @@ std::vector<std::string> findings_of(const SafetensorsFile& file,
 
 LoadReport load_weights(const SafetensorsFile& from, const std::string& origin,
                         const std::vector<std::string>& findings,
-                        Parameters& parameters, const InputScale& scale) {
+                        Parameters& parameters, const LoadOptions& options) {
   // A team of threads for each of some hundred small copies costs more than it
   // saves: on a busy machine its threads spin while they wait for each other.
   const ThreadScope one_thread(1);
-  const ForeignWeights file(from, origin, scale);
+  const ForeignWeights file(from, origin, options.scale);
   LoadReport report;
   report.read_as = file.text();
   const auto tensors = named_tensors(parameters);
   const bool has_head = std::ranges::any_of(tensors, [&](const auto& t) {
     return t.second.is_head && file.find(t.first) != nullptr;
   });
-  const auto known =
-      has_head ? findings_of(from, origin) : std::vector<std::string>{};
+  std::vector<std::string> known;
+  if (has_head)
+    known =
+        options.outputs.empty() ? findings_of(from, origin) : options.outputs;
   const auto unfit = unfit_tensors(file, tensors, known.size(), report);
   if (!unfit.empty()) refuse_unfit(origin, file, tensors, unfit);
   check_finite(file, tensors, origin);

@@ -46,6 +46,26 @@ nlohmann::json preprocessing_json(const DataConfig& data) {
       {"std", data.std}};
 }
 
+namespace {
+
+nlohmann::json described(const Config& config,
+                         const std::vector<std::string>& findings) {
+  return {{"arch", choice_name(config.model.arch)},
+          {"findings", findings},
+          {"preprocessing", preprocessing_json(config.data)},
+          {"config", config_yaml(without_places(config))},
+          {"versions",
+           {{"chexnet-train", CHEXNET_VERSION}, {"torch", TORCH_VERSION}}},
+          {"notice", "research use, not a medical device"}};
+}
+
+}  // namespace
+
+std::string model_description(const Config& config,
+                              const std::vector<std::string>& findings) {
+  return json_text(described(config, findings));
+}
+
 std::string model_description(const Config& config, const Dataset& dataset) {
   nlohmann::json splits;
   for (const Split* split :
@@ -58,17 +78,10 @@ std::string model_description(const Config& config, const Dataset& dataset) {
   nlohmann::json& labeled = splits["train"][kLabeled];
   for (size_t k = 0; k < manifest.finding_count(); ++k)
     labeled[manifest.findings[k]] = {counts.positives[k], counts.negatives[k]};
-  const nlohmann::json json = {
-      {"arch", choice_name(config.model.arch)},
-      {"findings", dataset.manifest.findings},
-      {"preprocessing", preprocessing_json(config.data)},
-      {"config", config_yaml(without_places(config))},
-      {"manifest_sha256", dataset.manifest.sha256},
-      {"finding_names_sha256", dataset.manifest.finding_names_sha256},
-      {"splits", splits},
-      {"versions",
-       {{"chexnet-train", CHEXNET_VERSION}, {"torch", TORCH_VERSION}}},
-      {"notice", "research use, not a medical device"}};
+  nlohmann::json json = described(config, manifest.findings);
+  json["manifest_sha256"] = manifest.sha256;
+  json["finding_names_sha256"] = manifest.finding_names_sha256;
+  json["splits"] = splits;
   return json_text(json);
 }
 

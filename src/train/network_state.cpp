@@ -190,7 +190,7 @@ void take_network(const SafetensorsFile& file,
                           config.launch.timeout_s, "taking in the weights");
   const auto wait = deadline.wait();
   load_weights(file, path.string(), findings, parameters,
-               {config.data.mean, config.data.std});
+               {.scale = {config.data.mean, config.data.std}});
 }
 
 void read_optimizer(const std::filesystem::path& folder,

@@ -28,9 +28,10 @@ std::string fresh_weights(const Config& config,
   p.initialize(static_cast<uint64_t>(config.run.seed));
   if (config.model.starts_random())
     return "drawn from seed " + std::to_string(config.run.seed);
-  const auto report = load_weights(
-      SafetensorsFile(std::filesystem::path(config.model.weights)),
-      config.model.weights, findings, p, {config.data.mean, config.data.std});
+  const auto report =
+      load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
+                   config.model.weights, findings, p,
+                   {.scale = {config.data.mean, config.data.std}});
   if (!report.read_as.empty()) log_info("[weights] " + report.read_as);
   if (const auto text = report.taken_text(); !text.empty())
     log_info("[weights] " + text);

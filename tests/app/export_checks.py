@@ -66,6 +66,16 @@ def thresholds():
     assert [t["rule"] for t in rules["findings"][0]["thresholds"]] == ["youden", "sensitivity 0.9", "specificity 0.9"], rules
 
 
+def foreign():
+    """A file that `export --weights torchvision` wrote, as a reproduction would have it: other names, no word of the findings."""
+    data = open(sys.argv[1], 'rb').read()
+    size = struct.unpack('<Q', data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    header = {'module.densenet121.' + name.replace('classifier.', 'classifier.0.'): tensor for name, tensor in header.items() if name != '__metadata__'}
+    text = json.dumps(header).encode()
+    open(sys.argv[2], 'wb').write(struct.pack('<Q', len(text)) + text + data[8 + size:])
+
+
 def weights():
     def header(path):
         data = open(path, 'rb').read()

@@ -50,6 +50,30 @@ assert 0 < worst < 0.2' {own,xrv}.csv
 check "model.weights takes a torchxrayvision file" "$program" train "$small" --out "$scratch/tuned" --set model.weights="$scratch/xrv/weights.safetensors" --set train.max_steps=1 --set data.val_fraction=0 --set eval.splits=[] 2>log
 check "and says how it was read" grep -q "the first convolution has one channel: taken for TorchXRayVision's" log
 
+# And as a model again, from a file that does not say whose it is.
+python3 "$checks" foreign tv/weights.safetensors reproduction.safetensors
+size=(--set data.resize=36 --set data.crop=32)
+check "import makes a model of it" "$program" import reproduction.safetensors --findings d/labels.txt --out back.safetensors "${size[@]}" 2>log
+check "and says how it was read" grep -q "read by other names, e.g. module.densenet121.classifier.0.bias as classifier.bias" log
+"$program" predict back.safetensors d/vectors/000.png --out back.csv 2>log
+check "it predicts the same" cmp own.csv back.csv
+names=-,$(sed 1d d/labels.txt | paste -sd,)
+check "an output can be left out" "$program" import reproduction.safetensors --findings "$names" --out fewer.safetensors "${size[@]}" 2>log
+"$program" predict fewer.safetensors d/vectors/000.png --out fewer.csv 2>log
+check "and the others stay what they were" look '
+first = next(name for name in a[0] if name.startswith("prob:"))
+assert {name: value for name, value in a[0].items() if name != first} == dict(b[0])' {own,fewer}.csv
+check "model.weights takes it, findings by name" "$program" train "$small" --out "$scratch/from-import" --set model.weights="$scratch/back.safetensors" --set train.max_steps=1 --set data.val_fraction=0 --set eval.splits=[] 2>log
+check "all of them" grep -q "classifier taken over by name: $(sed 's/_/./g;q' d/labels.txt)" log
+refused 2 "does not name the 14 outputs of its classifier. Hint: --findings" import reproduction.safetensors --out new.safetensors
+refused 2 "names 2 outputs, and the classifier of reproduction.safetensors has 14" import reproduction.safetensors --findings A,B --out new.safetensors
+refused 2 "'Mass' appears twice" import reproduction.safetensors --findings Mass,Mass,-,-,-,-,-,-,-,-,-,-,-,- --out new.safetensors
+refused 4 "is a model of this program already" import back.safetensors --out new.safetensors
+refused 4 "back.safetensors: is there already" import reproduction.safetensors --findings d/labels.txt --out back.safetensors
+printf 'PK\003\004 and more' >net.pth
+refused 4 "convert_weights.py net.pth net.safetensors" import net.pth --findings A --out new.safetensors
+check "what is refused leaves nothing" [ ! -e new.safetensors ]
+
 # Refusals.
 cp -r d before
 refused 4 "d: is there already, and nothing in it is replaced" export dense --out d

@@ -31,6 +31,7 @@ void add_train(CLI::App& app, Invocation& invocation);
 void add_evaluate(CLI::App& app, Invocation& invocation);
 void add_predict(CLI::App& app, Invocation& invocation);
 void add_ensemble(CLI::App& app, Invocation& invocation);
+void add_import(CLI::App& app, Invocation& invocation);
 void add_export(CLI::App& app, Invocation& invocation);
 void add_phantom(CLI::App& app, Invocation& invocation);
 void add_pack(CLI::App& app, Invocation& invocation);

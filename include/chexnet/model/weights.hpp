@@ -33,14 +33,19 @@ struct LoadReport {
 std::vector<std::string> findings_of(const SafetensorsFile& file,
                                      const std::string& origin);
 
+struct LoadOptions {
+  InputScale scale = {};  // of the network's input, for files of another one
+  // What the file's outputs are, in their order; empty: as findings_of() it.
+  std::vector<std::string> outputs = {};
+};
 // Copies tensors by name, rows of the classifier by name of finding
 // (findings.hpp): never by position, as two data sets may have equally many.
-// `scale` is that of the network's input, for files whose input has another.
 // CheckpointError: a backbone tensor is missing or of another shape, or a value
 // is not finite.
 LoadReport load_weights(const SafetensorsFile& file, const std::string& origin,
                         const std::vector<std::string>& findings,
-                        Parameters& parameters, const InputScale& scale = {});
+                        Parameters& parameters,
+                        const LoadOptions& options = {});
 
 // Writes parameters, running statistics and num_batches_tracked (= steps), all
 // in fp32 (fp64 networks: fp64).

@@ -17,6 +17,9 @@ namespace chexnet {
 // The JSON text in model.safetensors' metadata: arch, findings in the order of
 // the outputs, preprocessing, config, splits, versions.
 std::string model_description(const Config& config, const Dataset& dataset);
+// Of a network that others trained, nobody knows on which table and splits.
+std::string model_description(const Config& config,
+                              const std::vector<std::string>& findings);
 
 // Copies the model file `from` to `into` with `rules` for its weights, which
 // replace those that it had. What they are for is noted with them.

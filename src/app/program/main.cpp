@@ -119,7 +119,7 @@ void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
                    chexnet::add_status,
                });
   add("Use", {chexnet::add_evaluate, chexnet::add_predict, chexnet::add_report,
-              chexnet::add_ensemble, chexnet::add_export});
+              chexnet::add_ensemble, chexnet::add_import, chexnet::add_export});
 #ifdef CHEXNET_TOOLS
   add("Machine", {chexnet::add_doctor, chexnet::add_bench});
 #endif

@@ -1,0 +1,34 @@
+// A network that others trained, as a model file of ours: the inverse of
+// export.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "chexnet/config/config.hpp"
+#include "chexnet/model/weights.hpp"
+
+namespace chexnet {
+
+// Stands in a list of outputs for one that is left out.
+inline constexpr const char* kLeftOut = "-";
+
+struct ImportedNetwork {
+  Architecture arch;
+  std::vector<std::string> findings;  // in the order of the outputs
+  LoadReport report;
+};
+
+// Writes `into`: the weights of a safetensors file (model/weights.hpp says of
+// whose) in fp32, with the input that `config` describes; the network is seen
+// from the tensors. `outputs`: what the classifier's outputs are, in their
+// order; empty: as the file's metadata says. CheckpointError: it is no such
+// network, or a model of ours already. ConfigError: not as many outputs, or a
+// finding twice.
+ImportedNetwork import_network(const std::filesystem::path& weights,
+                               const std::vector<std::string>& outputs,
+                               Config config,
+                               const std::filesystem::path& into);
+
+}  // namespace chexnet

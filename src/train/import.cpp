@@ -21,7 +21,8 @@ void refuse_own_model(const SafetensorsFile& file, const fs::path& path) {
       about->second.find("\"preprocessing\"") == std::string::npos)
     return;
   throw CheckpointError(
-      "[import] {}: is a model of this program already. Hint: predict, evaluate "
+      "[import] {}: is a model of this program already. Hint: predict, "
+      "evaluate "
       "and model.weights take it as it is",
       path.string());
 }
@@ -57,7 +58,8 @@ void check_outputs(const std::vector<std::string>& outputs, size_t there,
   if (outputs.empty())
     throw ConfigError(
         "[import] {}: does not name the {} of its classifier. Hint: "
-        "--findings Atelectasis,Cardiomegaly,… in their order, or a file with a "
+        "--findings Atelectasis,Cardiomegaly,… in their order, or a file with "
+        "a "
         "line for each; {} for one that is left out",
         path.string(), counted(static_cast<int64_t>(there), "output"),
         kLeftOut);
@@ -75,7 +77,8 @@ std::vector<std::string> findings_among(
   for (const auto& name : outputs) {
     if (name.empty() || printable(name) != name)
       throw ConfigError(
-          "[import] --findings: '{}' is no name. Hint: {} for an output that is "
+          "[import] --findings: '{}' is no name. Hint: {} for an output that "
+          "is "
           "left out",
           printable(name), kLeftOut);
     if (name != kLeftOut) findings.push_back(name);

@@ -41,7 +41,7 @@ else
   echo "skipped: a slow link needs root and tc: $(tail -n 1 "$scratch/log")"
 fi
 if [ -x "$CHEXNET_BUILD/chexnet-train-fake" ]; then
-  limited_by copy env FAKE_CUDA_DEVICES=1 FAKE_GPU_COPY_US=400000 "$CHEXNET_BUILD/chexnet-train-fake" "${bench[@]:1}" --set launch.device=fake --set train.precision=fp32
+  limited_by copy env FAKE_CUDA_DEVICES=1 FAKE_GPU_COPY_US=1000000 "$CHEXNET_BUILD/chexnet-train-fake" "${bench[@]:1}" --set launch.device=fake --set train.precision=fp32
 else
   echo "skipped: copies to a GPU: no $CHEXNET_BUILD/chexnet-train-fake"
 fi

@@ -1,0 +1,68 @@
+"""Scores of images that are in memory: by the program, which reads names and answers in JSON lines."""
+import json
+import pathlib
+import struct
+import subprocess
+import tempfile
+import zlib
+
+import numpy as np
+import pandas as pd
+
+from . import program
+
+
+def _png(pixels):
+    """A gray PNG of 8 or 16 bits."""
+    if pixels.ndim != 2 or pixels.size == 0 or pixels.dtype not in (np.uint8, np.uint16):
+        raise TypeError(f'an image is an array [height, width] of uint8 or uint16 in gray, and this one has {pixels.dtype} {pixels.shape}')
+    height, width = pixels.shape
+    rows = np.ascontiguousarray(pixels, pixels.dtype.newbyteorder('>')).view(np.uint8).reshape(height, -1)
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), rows], axis=1)  # each begins with the filter it is written with: none
+
+    def chunk(kind, data):
+        return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+    head = struct.pack('>IIBBBBB', width, height, 8 * pixels.dtype.itemsize, 0, 0, 0, 0)
+    return b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', head) + chunk(b'IDAT', zlib.compress(lines.tobytes(), 1)) + chunk(b'IEND', b'')
+
+
+class Predictor:
+    """Of a run, a checkpoint or a model's .safetensors file; `options` go to `chexnet-train predict`, as '--rule youden'.
+
+    Each call starts the program once, so hand it many images at a time."""
+
+    def __init__(self, model, *options):
+        self.model, self.options = str(model), [word for option in options for word in option.split(' ')]
+
+    def __call__(self, images):
+        """A row for each image, in order: `prob:FINDING`; with the model's thresholds `calibrated:` and `positive:`; of an
+        ensemble `spread:`; `error`, `note`. An image is an array [height, width] of uint8 or uint16, or a file's name."""
+        with tempfile.TemporaryDirectory() as scratch:
+            names = []
+            for number, image in enumerate(images):
+                if isinstance(image, (str, pathlib.Path)):
+                    names.append(str(pathlib.Path(image).absolute()))
+                    continue
+                names.append(f'{scratch}/{number}.png')
+                pathlib.Path(names[-1]).write_bytes(_png(np.asarray(image)))
+            return self._rows(names)
+
+    def _rows(self, names):
+        if len(set(names)) < len(names):
+            raise ValueError('a file is named twice')
+        if not names:
+            return pd.DataFrame()
+        command = [*program(), 'predict', self.model, '-', '--json', *self.options]
+        done = subprocess.run(command, input=''.join(name + '\0' for name in names), text=True, capture_output=True)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        if len(lines) != len(names) + 1:  # the last one sums up
+            raise RuntimeError(f'{" ".join(command)} ended with {done.returncode}:\n{done.stderr.strip()[-2000:]}')
+        by_name = {line['image']: line for line in lines[:-1]}
+        return pd.DataFrame([self._row(by_name[name]) for name in names])
+
+    @staticmethod
+    def _row(line):
+        row = {f'prob:{finding}': value for finding, value in line.get('probabilities', {}).items()}
+        for kind in ('calibrated', 'positive', 'spread'):
+            row.update({f'{kind}:{finding}': value for finding, value in line.get(kind, {}).items()})
+        return {**row, 'error': line.get('error', ''), 'note': line.get('note', '')}

@@ -41,10 +41,11 @@ def numbers_of(line, prefix):
 
 
 def metrics_of(lines, begun_ms):
-    """Every number of the lines that have a step. Lines have no time, and MLflow asks for one: it only keeps their order."""
+    """Every number of the lines that have a step; final scores come from results.json. Lines have no time, and MLflow asks for
+    one: it only keeps their order."""
     return [Metric(key, value, begun_ms + line['step'], line['step'])
-            for line in lines if 'step' in line and line['event'] != 'start'
-            for key, value in numbers_of({k: v for k, v in line.items() if k not in ('event', 'split')}, '/'.join(filter(None, (line['event'], line.get('split')))))]
+            for line in lines if 'step' in line and line['event'] not in ('start', 'final')
+            for key, value in numbers_of(line, line['event'])]
 
 
 def sha256_of(path):

@@ -42,12 +42,16 @@ int import_model(const ImportOptions& options) {
         "[import] {}: is there already, and nothing is replaced. Hint: another "
         "--out",
         options.out);
-  const Config config = load_config({}, options.set);
-  const ImportedNetwork imported =
-      import_network(options.weights,
-                     options.findings.empty() ? std::vector<std::string>{}
-                                              : named_outputs(options.findings),
-                     config, options.out);
+  const ImportedNetwork imported = import_network(
+      options.weights,
+      options.findings.empty() ? std::vector<std::string>{}
+                               : named_outputs(options.findings),
+      [&](Architecture arch) {
+        return load_config({}, options.set, nullptr,
+                           [arch](Config& c) { c.model.arch = arch; });
+      },
+      options.out);
+  const Config& config = imported.config;
   if (!imported.report.read_as.empty())
     log_info("[weights] " + imported.report.read_as);
   if (const auto text = imported.report.left_out_text(); !text.empty())
@@ -56,7 +60,7 @@ int import_model(const ImportOptions& options) {
       "[import] {} of {} to {}. Its input: {} x {} of images resized to {}, as "
       "--set data.… says. Thresholds: none, `evaluate --choose-on` has them "
       "chosen",
-      choice_name(imported.arch),
+      choice_name(config.model.arch),
       counted(std::ssize(imported.findings), "finding"), options.out,
       config.data.crop, config.data.crop, config.data.resize));
   return 0;

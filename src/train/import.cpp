@@ -93,20 +93,21 @@ std::vector<std::string> findings_among(
 
 ImportedNetwork import_network(const fs::path& weights,
                                const std::vector<std::string>& outputs,
-                               Config config, const fs::path& into) {
+                               const ConfigOfNetwork& config_of,
+                               const fs::path& into) {
   const SafetensorsFile file(weights);
   const std::string origin = weights.string();
   refuse_own_model(file, weights);
-  const InputScale scale{config.data.mean, config.data.std};
-  const ForeignWeights foreign(file, origin, scale);
-  LoadOptions options{scale, outputs};
-  if (outputs.empty()) options.outputs = findings_of(file, origin);
-  check_outputs(options.outputs, outputs_of(foreign), weights);
+  const ForeignWeights foreign(file, origin, {});
   ImportedNetwork imported;
+  imported.config = config_of(architecture_of(foreign));
+  const DataConfig& data = imported.config.data;
+  const LoadOptions options{
+      {data.mean, data.std},
+      outputs.empty() ? findings_of(file, origin) : outputs};
+  check_outputs(options.outputs, outputs_of(foreign), weights);
   imported.findings = findings_among(options.outputs);
-  imported.arch = architecture_of(foreign);
-  config.model.arch = imported.arch;
-  Network network(network_spec(imported.arch),
+  Network network(network_spec(imported.config.model.arch),
                   static_cast<int64_t>(imported.findings.size()), {});
   imported.report = load_weights(file, origin, imported.findings,
                                  network.parameters(), options);
@@ -114,9 +115,10 @@ ImportedNetwork import_network(const fs::path& weights,
   if (!imported.report.missing.empty())  // of the classifier
     throw CheckpointError("[import] {}: lacks {}. Hint: take the whole network",
                           origin, listed(imported.report.missing));
-  save_weights(into, network.parameters(), 0,
-               {{"format", "pt"},
-                {"chexnet", model_description(config, imported.findings)}});
+  save_weights(
+      into, network.parameters(), 0,
+      {{"format", "pt"},
+       {"chexnet", model_description(imported.config, imported.findings)}});
   return imported;
 }
 

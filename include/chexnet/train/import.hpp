@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,21 +15,23 @@ namespace chexnet {
 // Stands in a list of outputs for one that is left out.
 inline constexpr const char* kLeftOut = "-";
 
+using ConfigOfNetwork = std::function<Config(Architecture)>;
+
 struct ImportedNetwork {
-  Architecture arch;
+  Config config;                      // with its architecture
   std::vector<std::string> findings;  // in the order of the outputs
   LoadReport report;
 };
 
 // Writes `into`: the weights of a safetensors file (model/weights.hpp says of
-// whose) in fp32, with the input that `config` describes; the network is seen
-// from the tensors. `outputs`: what the classifier's outputs are, in their
-// order; empty: as the file's metadata says. CheckpointError: it is no such
-// network, or a model of ours already. ConfigError: not as many outputs, or a
-// finding twice.
+// whose) in fp32, with the input that `config_of` describes for the network,
+// which is seen from the tensors. `outputs`: what the classifier's outputs are,
+// in their order; empty: as the file's metadata says. CheckpointError: it is no
+// such network, or a model of ours already. ConfigError: not as many outputs,
+// or a finding twice.
 ImportedNetwork import_network(const std::filesystem::path& weights,
                                const std::vector<std::string>& outputs,
-                               Config config,
+                               const ConfigOfNetwork& config_of,
                                const std::filesystem::path& into);
 
 }  // namespace chexnet

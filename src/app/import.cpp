@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <set>
 
 #include "chexnet/app/commands.hpp"
 #include "chexnet/app/run_options.hpp"
@@ -15,6 +16,7 @@
 #include "chexnet/core/read_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/data/image_reader.hpp"
 
 namespace chexnet {
 namespace {
@@ -29,27 +31,54 @@ struct ImportOptions {
 // A file with a name per line, as export's labels.txt, or names with commas.
 std::vector<std::string> named_outputs(const std::string& findings) {
   std::error_code error;
-  if (fs::is_regular_file(findings, error))
+  if (fs::exists(findings, error) && !fs::is_directory(findings, error))
     return list_lines(read_text(findings));
-  return CLI::detail::split(findings, ',');
+  if (findings.find(',') == std::string::npos &&
+      findings.find_first_of("/.") != std::string::npos)
+    throw AbsentError(
+        "[import] --findings {}: no such file. Hint: a file with a name per "
+        "line, or names with commas",
+        findings);
+  std::vector<std::string> names;
+  for (const auto& name : CLI::detail::split(findings, ','))
+    names.emplace_back(trimmed(name));
+  return names;
+}
+
+void check_set(const std::vector<std::string>& set) {
+  static const std::set<std::string> kKeys = {
+      "data.resize", "data.eval_resize", "data.crop",      "data.mean",
+      "data.std",    "data.resize_kind", "data.jpeg_scale"};
+  for (const auto& assignment : set)
+    if (const auto key = assignment.substr(0, assignment.find('='));
+        !kKeys.contains(key))
+      throw ConfigError(
+          "[import] --set {}: says nothing of the input. Hint: one of {}; the "
+          "network is seen from the file",
+          key, listed({kKeys.begin(), kKeys.end()}));
+}
+
+Config config_of(Architecture arch, const std::vector<std::string>& set) {
+  Config config =
+      load_config({}, set, nullptr, [arch](Config& c) { c.model.arch = arch; });
+  check_input(config.data);
+  return config;
 }
 
 int import_model(const ImportOptions& options) {
   const StorageWait files(timeout_of_start({}), "importing " + options.weights);
   std::error_code error;
-  if (fs::exists(options.out, error))
+  if (fs::exists(fs::symlink_status(options.out, error)))
     throw CheckpointError(
         "[import] {}: is there already, and nothing is replaced. Hint: another "
         "--out",
         options.out);
+  check_set(options.set);
   const ImportedNetwork imported = import_network(
       options.weights,
       options.findings.empty() ? std::vector<std::string>{}
                                : named_outputs(options.findings),
-      [&](Architecture arch) {
-        return load_config({}, options.set, nullptr,
-                           [arch](Config& c) { c.model.arch = arch; });
-      },
+      [&](Architecture arch) { return config_of(arch, options.set); },
       options.out);
   const Config& config = imported.config;
   if (!imported.report.read_as.empty())
@@ -57,12 +86,13 @@ int import_model(const ImportOptions& options) {
   if (const auto text = imported.report.left_out_text(); !text.empty())
     log_warning("[weights] " + text);
   log_info(formatted(
-      "[import] {} of {} to {}. Its input: {} x {} of images resized to {}, as "
-      "--set data.… says. Thresholds: none, `evaluate --choose-on` has them "
-      "chosen",
+      "[import] {} of {} to {}. Its input: {} x {} of images resized to {} "
+      "(--set data.… changes it). It has no thresholds, so it gives "
+      "probabilities alone",
       choice_name(config.model.arch),
       counted(std::ssize(imported.findings), "finding"), options.out,
-      config.data.crop, config.data.crop, config.data.resize));
+      config.data.crop, config.data.crop,
+      evaluation_preprocessing(config.data).resize));
   return 0;
 }
 

@@ -152,6 +152,12 @@ void warn_of_another_models_table(const std::string& table,
           sha256_file(own.string()) == sha256_file(table))
         return;
     }
+  if (run.empty()) {
+    log_info("whether the scores of " + table +
+             " are of this very model cannot be told: it lies outside of its "
+             "run");
+    return;
+  }
   log_warning("[thresholds] " + table +
               " is none of the tables that the model's run wrote: are its "
               "scores of this very model? Thresholds and calibration of "

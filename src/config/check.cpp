@@ -23,6 +23,21 @@ void check_names_data(const DataConfig& config) {
           "name the folder(s) with the images");
 }
 
+void check_input(const DataConfig& data) {
+  if (data.crop > data.resize)
+    config_error("data.crop", "larger than data.resize",
+                 "choose crop <= resize");
+  if (data.eval_resize != 0 && data.crop > data.eval_resize)
+    config_error("data.crop", "larger than data.eval_resize",
+                 "choose crop <= eval_resize");
+  if (data.mean.size() != 3 || data.std.size() != 3)
+    config_error("data.mean", "data.mean and data.std need three numbers each",
+                 "one per input channel");
+  if (std::ranges::any_of(data.std, [](double s) { return s <= 0; }))
+    config_error("data.std", "must be positive",
+                 "ImageNet's are 0.229, 0.224, 0.225");
+}
+
 void check_for_training(const Config& config) {
   check_names_data(config.data);
   require(!config.model.weights.empty(), "model.weights",
@@ -31,19 +46,7 @@ void check_for_training(const Config& config) {
                                    config.eval.splits.end());
   if (splits.size() < config.eval.splits.size())
     config_error("eval.splits", "a split is named twice", "name each once");
-  if (config.data.crop > config.data.resize)
-    config_error("data.crop", "larger than data.resize",
-                 "choose crop <= resize");
-  if (config.data.eval_resize != 0 &&
-      config.data.crop > config.data.eval_resize)
-    config_error("data.crop", "larger than data.eval_resize",
-                 "choose crop <= eval_resize");
-  if (config.data.mean.size() != 3 || config.data.std.size() != 3)
-    config_error("data.mean", "data.mean and data.std need three numbers each",
-                 "one per input channel");
-  if (std::ranges::any_of(config.data.std, [](double s) { return s <= 0; }))
-    config_error("data.std", "must be positive",
-                 "ImageNet's are 0.229, 0.224, 0.225");
+  check_input(config.data);
   const Doubles& gamma = config.train.loss_gamma;
   if (!gamma.empty() && config.train.loss == LossKind::kBce)
     config_error("train.loss_gamma", "bce has no exponents",

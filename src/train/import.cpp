@@ -1,5 +1,7 @@
 #include "chexnet/train/import.hpp"
 
+#include <ATen/ATen.h>
+
 #include <string>
 #include <utility>
 
@@ -48,7 +50,9 @@ size_t outputs_of(const ForeignWeights& file) {
   return 0;
 }
 
-void check_outputs(const std::vector<std::string>& outputs, size_t there,
+// `from`: who named them.
+void check_outputs(const std::vector<std::string>& outputs,
+                   const std::string& from, size_t there,
                    const fs::path& path) {
   if (there == 0)
     throw CheckpointError(
@@ -65,14 +69,15 @@ void check_outputs(const std::vector<std::string>& outputs, size_t there,
         kLeftOut);
   if (outputs.size() != there)
     throw ConfigError(
-        "[import] --findings: names {}, and the classifier of {} has {}. Hint: "
-        "one name for each, in their order; {} for one that is left out",
-        counted(static_cast<int64_t>(outputs.size()), "output"), path.string(),
-        there, kLeftOut);
+        "[import] {}: names {}, and the classifier of {} has {}. Hint: one "
+        "name "
+        "for each, in their order; {} for one that is left out",
+        from, counted(static_cast<int64_t>(outputs.size()), "output"),
+        path.string(), there, kLeftOut);
 }
 
-std::vector<std::string> findings_among(
-    const std::vector<std::string>& outputs) {
+std::vector<std::string> findings_among(const std::vector<std::string>& outputs,
+                                        const std::string& from) {
   std::vector<std::string> findings;
   for (const auto& name : outputs) {
     if (name.empty() || printable(name) != name)
@@ -84,9 +89,47 @@ std::vector<std::string> findings_among(
     if (name != kLeftOut) findings.push_back(name);
   }
   if (findings.empty())
-    throw ConfigError("[import] --findings: leaves out all. Hint: one or more");
-  refuse_doubled(findings, "--findings");
+    throw ConfigError("[import] {}: leaves out all. Hint: one or more", from);
+  refuse_doubled(findings, from);
   return findings;
+}
+
+// Numbers that are no weights, as of a quantized file.
+void check_types(const ForeignWeights& file, const fs::path& path) {
+  for (const auto& array : file.arrays())
+    if ((array.type == ElementType::kU8 || array.type == ElementType::kI64) &&
+        !array.name.ends_with(".num_batches_tracked"))
+      throw CheckpointError(
+          "[import] {}: {} is of whole numbers. Hint: a network that was not "
+          "quantized",
+          path.string(), printable(array.name, ""));
+}
+
+// What is left over would compute, too: another network, or a larger one.
+void refuse_rest(const LoadReport& report, const fs::path& path) {
+  std::vector<std::string> rest;
+  for (const auto& name : report.extra)
+    if (name != "op_threshs") rest.push_back(printable(name, ""));
+  if (!rest.empty())
+    throw CheckpointError(
+        "[import] {}: is another network: {} that DenseNets and ResNets of "
+        "this "
+        "program do not have: {}. Hint: docs/config.md, model.arch, lists them",
+        path.string(), counted(static_cast<int64_t>(rest.size()), "tensor"),
+        listed(rest, 3));
+  if (!report.missing.empty())  // of the classifier
+    throw CheckpointError("[import] {}: lacks {}. Hint: take the whole network",
+                          path.string(), listed(report.missing));
+}
+
+void check_finite(const Parameters& parameters, const fs::path& path) {
+  for (const at::Tensor& values :
+       {parameters.flat_values(), parameters.flat_running()})
+    if (!values.isfinite().all().item<bool>())
+      throw CheckpointError(
+          "[import] {}: a number is too large for fp32. Hint: the network "
+          "diverged, or the file is damaged",
+          path.string());
 }
 
 }  // namespace
@@ -105,16 +148,17 @@ ImportedNetwork import_network(const fs::path& weights,
   const LoadOptions options{
       {data.mean, data.std},
       outputs.empty() ? findings_of(file, origin) : outputs};
-  check_outputs(options.outputs, outputs_of(foreign), weights);
-  imported.findings = findings_among(options.outputs);
+  const std::string from = outputs.empty() ? origin : "--findings";
+  check_outputs(options.outputs, from, outputs_of(foreign), weights);
+  check_types(foreign, weights);
+  imported.findings = findings_among(options.outputs, from);
   Network network(network_spec(imported.config.model.arch),
                   static_cast<int64_t>(imported.findings.size()), {});
   imported.report = load_weights(file, origin, imported.findings,
                                  network.parameters(), options);
   std::erase(imported.report.left_out, kLeftOut);
-  if (!imported.report.missing.empty())  // of the classifier
-    throw CheckpointError("[import] {}: lacks {}. Hint: take the whole network",
-                          origin, listed(imported.report.missing));
+  refuse_rest(imported.report, weights);
+  check_finite(network.parameters(), weights);
   save_weights(
       into, network.parameters(), 0,
       {{"format", "pt"},

@@ -72,6 +72,8 @@ def foreign():
     size = struct.unpack('<Q', data[:8])[0]
     header = json.loads(data[8:8 + size])
     header = {'module.densenet121.' + name.replace('classifier.', 'classifier.0.'): tensor for name, tensor in header.items() if name != '__metadata__'}
+    first = next(iter(header.values()))
+    header.update({name: {'dtype': first['dtype'], 'shape': [0], 'data_offsets': [0, 0]} for name in sys.argv[3:]})  # of another network
     text = json.dumps(header).encode()
     open(sys.argv[2], 'wb').write(struct.pack('<Q', len(text)) + text + data[8 + size:])
 

@@ -70,6 +70,11 @@ refused 2 "names 2 outputs, and the classifier of reproduction.safetensors has 1
 refused 2 "'Mass' appears twice" import reproduction.safetensors --findings Mass,Mass,-,-,-,-,-,-,-,-,-,-,-,- --out new.safetensors
 refused 4 "is a model of this program already" import back.safetensors --out new.safetensors
 refused 4 "back.safetensors: is there already" import reproduction.safetensors --findings d/labels.txt --out back.safetensors
+refused 8 "--findings nolabels.txt: no such file" import reproduction.safetensors --findings nolabels.txt --out new.safetensors
+refused 2 "data.crop: larger than data.resize" import reproduction.safetensors --findings d/labels.txt --set data.crop=300 --out new.safetensors
+refused 2 "--set model.arch: says nothing of the input" import reproduction.safetensors --findings d/labels.txt --set model.arch=resnet50 --out new.safetensors
+python3 "$checks" foreign tv/weights.safetensors larger.safetensors features.denseblock1.denselayer7.conv1.weight
+refused 4 "is another network: 1 tensor that DenseNets" import larger.safetensors --findings d/labels.txt --out new.safetensors
 printf 'PK\003\004 and more' >net.pth
 refused 4 "convert_weights.py net.pth net.safetensors" import net.pth --findings A --out new.safetensors
 check "what is refused leaves nothing" [ ! -e new.safetensors ]

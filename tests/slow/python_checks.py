@@ -40,7 +40,7 @@ def tables(folder, images):
 
     files = sorted(pathlib.Path(images).glob('*.png'))[:5]
     arrays = [np.asarray(Image.open(file).convert('L')) for file in files]
-    predict = Predictor(run.folder, '--ranks 1')
+    predict = Predictor(run.folder, '--ranks', 1)
     by_file, by_array = predict(files), predict(arrays)
     assert len(by_file) == 5 and by_file.filter(like='prob:').equals(by_array.filter(like='prob:')), (by_file, by_array)
     assert by_file.filter(like='positive:').shape[1] == 14
@@ -86,7 +86,8 @@ def synced(folder, said):
             assert set(history[f'train/{key}', line['step']]) == {line[key]}, (line, key)
     assert {step for key, step in history if key == 'train/loss'} == {line['step'] for line in lines}
     evaluation = run.results['evaluations']['test']
-    assert got.data.metrics['test/mean_auroc'] == evaluation['mean_auroc']
+    assert got.data.metrics.get('final/test/mean_auroc') == evaluation['mean_auroc']
+    assert sum(key.startswith('final/test/auroc/') for key in got.data.metrics) == sum(f['auroc'] is not None for f in evaluation['findings'].values())
     assert got.info.status == 'FINISHED' and {'config.yaml', 'model_card.md', 'results.json'} <= set(artifacts), artifacts
     sums = subprocess.run(['sha256sum', run.folder / 'checkpoints/best/model.safetensors'], capture_output=True, text=True, check=True).stdout
     assert got.data.tags['chexnet.model_sha256'] == sums.split()[0]

@@ -30,6 +30,8 @@ Config load_config_text(const std::string& origin, const std::string& text,
 
 // Throws when no table or no images are named.
 void check_names_data(const DataConfig& config);
+// Throws when the keys of the network's input contradict each other.
+void check_input(const DataConfig& data);
 // Throws when a required key is empty or two keys contradict each other.
 void check_for_training(const Config& config);
 

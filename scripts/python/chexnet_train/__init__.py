@@ -7,6 +7,7 @@ import shutil
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+STARTER = os.path.join(HERE, 'run')
 _PLACES = {'Run': 'run_folder', 'runs': 'run_folder', 'Predictor': 'predictor'}
 
 
@@ -17,22 +18,26 @@ def __getattr__(name):
     return getattr(importlib.import_module('.' + _PLACES[name], __name__), name)
 
 
+def _in_wheel():
+    """The words that start this wheel's program, with the LibTorch of the torch package, which is found and never imported."""
+    torch = importlib.util.find_spec('torch')
+    if torch is None or not torch.submodule_search_locations:
+        with open(os.path.join(HERE, 'TORCH_VERSION'), encoding='ascii') as version:
+            sys.exit(f'chexnet-train: {sys.prefix} has no torch. Hint: pip install torch=={version.read().strip()}')
+    return [STARTER, '--torch', torch.submodule_search_locations[0]]
+
+
 def program():
-    """The words that start the program: CHEXNET_PROGRAM, this wheel's own, or the one of PATH."""
+    """The words that start the program: of CHEXNET_PROGRAM, of this wheel, or of PATH."""
     if os.environ.get('CHEXNET_PROGRAM'):
         return [os.environ['CHEXNET_PROGRAM']]
-    starter = os.path.join(HERE, 'run')
-    if os.path.exists(starter):  # with the LibTorch of the torch package, which is found and never imported
-        torch = importlib.util.find_spec('torch')
-        if torch is None or not torch.submodule_search_locations:
-            with open(os.path.join(HERE, 'TORCH_VERSION'), encoding='ascii') as version:
-                sys.exit(f'chexnet-train: {sys.prefix} has no torch. Hint: pip install torch=={version.read().strip()}')
-        return [starter, '--torch', torch.submodule_search_locations[0]]
+    if os.path.exists(STARTER):
+        return _in_wheel()
     if shutil.which('chexnet-train'):
         return ['chexnet-train']
     raise FileNotFoundError('chexnet-train is not in PATH. Hint: CHEXNET_PROGRAM names the program')
 
 
 def main():
-    words = program()
+    words = _in_wheel()
     os.execv(words[0], [*words, *sys.argv[1:]])

@@ -14,7 +14,7 @@ from . import program
 
 def _png(pixels):
     """A gray PNG of 8 or 16 bits."""
-    if pixels.ndim != 2 or pixels.size == 0 or pixels.dtype not in (np.uint8, np.uint16):
+    if pixels.ndim != 2 or pixels.size == 0 or pixels.dtype.kind != 'u' or pixels.dtype.itemsize > 2:
         raise TypeError(f'an image is an array [height, width] of uint8 or uint16 in gray, and this one has {pixels.dtype} {pixels.shape}')
     height, width = pixels.shape
     rows = np.ascontiguousarray(pixels, pixels.dtype.newbyteorder('>')).view(np.uint8).reshape(height, -1)
@@ -27,16 +27,18 @@ def _png(pixels):
 
 
 class Predictor:
-    """Of a run, a checkpoint or a model's .safetensors file; `options` go to `chexnet-train predict`, as '--rule youden'.
+    """Of a run, a checkpoint or a model's .safetensors file; `options` are words for `chexnet-train predict`, as '--rule', 'youden'.
 
     Each call starts the program once, so hand it many images at a time."""
 
     def __init__(self, model, *options):
-        self.model, self.options = str(model), [word for option in options for word in option.split(' ')]
+        self.model, self.options = str(model), [str(option) for option in options]
 
     def __call__(self, images):
         """A row for each image, in order: `prob:FINDING`; with the model's thresholds `calibrated:` and `positive:`; of an
         ensemble `spread:`; `error`, `note`. An image is an array [height, width] of uint8 or uint16, or a file's name."""
+        if isinstance(images, (str, pathlib.Path)):
+            images = [images]
         with tempfile.TemporaryDirectory() as scratch:
             names = []
             for number, image in enumerate(images):

@@ -60,7 +60,13 @@ class Run:
         """All of metrics.jsonl. A last line that is just being written is left out."""
         path = self._file('metrics.jsonl')
         text = path.read_text(encoding='utf-8') if path.exists() else ''
-        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith('\n')]
+        lines = []
+        for number, line in enumerate(text.split('\n')[:-1], 1):
+            try:
+                lines.append(json.loads(line))
+            except ValueError as error:
+                raise ValueError(f'{path}:{number}: {error}') from None
+        return lines
 
     def predictions(self, split='test'):
         """`label:` and `prob:` of each finding by image; `split` as eval.splits scored it."""
@@ -89,7 +95,10 @@ class Run:
 
 
 def _status(folders):
-    return json.loads(subprocess.run([*program(), 'status', *map(str, folders), '--json'], check=True, stdout=subprocess.PIPE).stdout)
+    done = subprocess.run([*program(), 'status', *map(str, folders), '--json'], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise OSError(f'{program()[0]} status ended with {done.returncode}: {done.stderr.strip()}')
+    return json.loads(done.stdout)
 
 
 def runs(*folders):

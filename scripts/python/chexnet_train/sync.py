@@ -3,11 +3,14 @@
 Say it again to add what is new: a run is found by its own mark. No image, patient or prediction leaves unless --include
 names its file."""
 import argparse
+import contextlib
+import fcntl
 import hashlib
 import math
 import os
 import re
 
+import yaml
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
@@ -21,23 +24,30 @@ STATES = {'finished': 'FINISHED', 'ensemble': 'FINISHED', 'failed': 'FAILED', 'a
 
 
 def mark_of(run):
-    """Of this run wherever its folder lies: of the names and words that its start wrote."""
-    first = (run.folder / 'metrics.jsonl').open('rb').readline() if (run.folder / 'metrics.jsonl').exists() else b''
+    """Of this run wherever its folder lies: of what its start wrote; of an ensemble, which was not trained, its results."""
+    metrics = run.folder / 'metrics.jsonl'
+    if not metrics.exists():
+        return sha256_of(run.folder / 'results.json')
+    with metrics.open('rb') as file:
+        first = file.readline()
+    if not first.endswith(b'\n'):
+        raise FileNotFoundError(f'{run.folder}: has not begun. Hint: sync it once it trains')
     begun = min((path.name for path in run.folder.glob('events.out.tfevents.*')), default='')
-    return hashlib.sha256(first + begun.encode() + (run.folder / 'config.yaml').read_bytes() * (not first)).hexdigest()
+    return hashlib.sha256(first + begun.encode()).hexdigest()
 
 
 def name_of(text):
-    """As MLflow allows it."""
-    return re.sub(r'[^\w\-. /]', '_', text)
+    """As MLflow allows it; what is not allowed, and a slash, by its number, so that no two become one."""
+    text = re.sub(r'[^\w\-. ]', lambda sign: f'_{ord(sign[0]):x}_', text)
+    return text if len(text) <= 100 else text[:60] + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def numbers_of(line, prefix):
     for key, value in line.items():
         if isinstance(value, dict):
-            yield from numbers_of(value, f'{prefix}/{key}')
+            yield from numbers_of(value, f'{prefix}/{name_of(key)}')
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and key != 'step' and math.isfinite(value):
-            yield name_of(f'{prefix}/{key}'), float(value)
+            yield f'{prefix}/{name_of(key)}', float(value)
 
 
 def metrics_of(lines, begun_ms):
@@ -76,10 +86,10 @@ class Sync:
         known, new, changed = self.to.data.params, [], {}
         for key, value in self.run.config.items():
             text = str(value)[:LONGEST_PARAM]
-            if name_of(key) not in known:
-                new.append(Param(name_of(key), text))
-            elif known[name_of(key)] != text:
-                changed['changed.' + name_of(key)] = text
+            if key not in known:
+                new.append(Param(key, text))
+            elif known[key] != text:
+                changed['changed.' + key] = text
         for begin in range(0, len(new), MOST_PARAMS):
             self.client.log_batch(self.id, params=new[begin:begin + MOST_PARAMS])
         if changed:
@@ -113,28 +123,26 @@ class Sync:
         metrics = []
         for split, evaluation in results['evaluations'].items():
             for key in ('mean_auroc', 'any_finding_auroc_mean_logit'):
-                if evaluation.get(key) is not None:
-                    metrics.append((f'{split}/{key}', evaluation[key]))
-            if evaluation.get('mean_auroc_interval'):
-                metrics += zip((f'{split}/mean_auroc_low', f'{split}/mean_auroc_high'), evaluation['mean_auroc_interval'])
+                metrics.append((f'final/{split}/{key}', evaluation.get(key)))
+            metrics += zip((f'final/{split}/mean_auroc_low', f'final/{split}/mean_auroc_high'), evaluation.get('mean_auroc_interval') or ())
             for finding, figures in self.run.figures(split).iterrows():
-                metrics += [(f'{split}/{key}/{finding}', figures[key]) for key in ('auroc', 'average_precision', 'brier')
-                            if figures[key] is not None and math.isfinite(figures[key])]
+                metrics += [(f'final/{split}/{key}/{name_of(finding)}', value) for key, value in figures.items() if key != 'few_positives']
         step = results['model'].get('scored_step', 0)
-        metrics = [Metric(name_of(key), float(value), self.begun_ms + step, step) for key, value in metrics]
+        metrics = [Metric(key, float(value), self.begun_ms + step, step) for key, value in metrics if value is not None and math.isfinite(value)]
         for begin in range(0, len(metrics), MOST_METRICS):
             self.client.log_batch(self.id, metrics=metrics[begin:begin + MOST_METRICS])
         self.tag(version=results['version'], command=results['command'], table_sha256=results['data']['sha256'],
                  **{f'split_sha256.{name}': split['sha256'] for name, split in results['data']['splits'].items()})
 
     def files(self, include):
-        for name in (*ARTIFACTS, *include):
-            if (self.run.folder / name).exists():
-                self.client.log_artifact(self.id, str(self.run.folder / name))
+        sent = [name for name in (*ARTIFACTS, *include) if (self.run.folder / name).exists()]
+        for name in sent:
+            self.client.log_artifact(self.id, str(self.run.folder / name))
         best = self.run.folder / 'checkpoints/best/model.safetensors'
         model = best if best.exists() else self.run.folder / 'model.safetensors'
         if model.exists():
             self.tag(model_sha256=sha256_of(model))
+        return sent
 
     def end(self, state):
         if state in STATES:
@@ -155,18 +163,27 @@ def main():
     os.environ.setdefault('MLFLOW_HTTP_REQUEST_MAX_RETRIES', '3')  # of seven, the last comes after minutes
     try:
         run = Run(options.run)
+        alone = (run.folder / 'config.yaml').open()  # until the end: of two syncs at once both would begin a run
+        with contextlib.suppress(OSError):  # of file systems without locks
+            fcntl.flock(alone, fcntl.LOCK_EX)
         for name in options.include:
             if not (run.folder / name).exists():
                 parser.error(f'--include {name}: {options.run} has no such file')
+        state = run.status['state']
         sync = Sync(run, MlflowClient(options.mlflow), options.experiment)
-        params, metrics, state = sync.params(), sync.metrics(), run.status['state']
+        params, metrics = sync.params(), sync.metrics()
         if (run.folder / 'results.json').exists():
             sync.figures()
-        sync.files(options.include)
+        files = sync.files(options.include)
         sync.end(state)
-    except (OSError, MlflowException) as error:
+    except MlflowException as error:
         parser.exit(1, f'sync: {error}\nHint: say it again when the cause is gone: what is there already is not sent twice\n')
-    print(f'{options.run} ({state}): {params} params, {metrics} metrics to {options.mlflow}, experiment {options.experiment}, run {sync.id}')
+    except OSError as error:
+        parser.exit(1, f'sync: {error}\n')
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, yaml.YAMLError) as error:
+        parser.exit(1, f'sync: {options.run}: a file of it is not what a run writes: {type(error).__name__}: {error}\n'
+                       'Hint: copy the run again from where it was made\n')
+    print(f'{options.run} ({state}): {params} params, {metrics} metrics, {", ".join(files)} to {options.mlflow}, experiment {options.experiment}, run {sync.id}')
 
 
 if __name__ == '__main__':

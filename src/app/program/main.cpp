@@ -106,8 +106,8 @@ void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
       app.get_subcommands({}).back()->group(group);
     }
   };
-  add("Prepare",
-      {chexnet::add_inspect, chexnet::add_pack, chexnet::add_phantom});
+  add("Prepare", {chexnet::add_config, chexnet::add_inspect, chexnet::add_pack,
+                  chexnet::add_phantom});
   add("Train", {
 #ifdef CHEXNET_TOOLS
                    chexnet::add_find_lr,
@@ -123,7 +123,6 @@ void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
 #ifdef CHEXNET_TOOLS
   add("Machine", {chexnet::add_doctor, chexnet::add_bench});
 #endif
-  add("Reference", {chexnet::add_config});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <ranges>
 #include <set>
 
 #include "chexnet/app/commands.hpp"
@@ -40,8 +41,8 @@ std::vector<std::string> named_outputs(const std::string& findings) {
         "line, or names with commas",
         findings);
   std::vector<std::string> names;
-  for (const auto& name : CLI::detail::split(findings, ','))
-    names.emplace_back(trimmed(name));
+  for (const auto& name : std::views::split(findings, ','))
+    names.emplace_back(trimmed(std::string_view(name.begin(), name.end())));
   return names;
 }
 

@@ -144,19 +144,17 @@ TrainingOverlap check_scored_data(const ScoredData& scored,
 void warn_of_another_models_table(const std::string& table,
                                   const fs::path& model) {
   const fs::path run = run_of(model);
-  std::error_code error;
-  if (!run.empty())
-    for (const char* split : {"val", "test", "train"}) {
-      const fs::path own = run / ("predictions_" + std::string(split) + ".csv");
-      if (fs::exists(own, error) &&
-          sha256_file(own.string()) == sha256_file(table))
-        return;
-    }
   if (run.empty()) {
     log_info("whether the scores of " + table +
              " are of this very model cannot be told: it lies outside of its "
              "run");
     return;
+  }
+  const std::string sum = sha256_file(table);
+  for (const char* split : {"val", "test", "train"}) {
+    const fs::path own = run / ("predictions_" + std::string(split) + ".csv");
+    std::error_code error;
+    if (fs::exists(own, error) && sha256_file(own.string()) == sum) return;
   }
   log_warning("[thresholds] " + table +
               " is none of the tables that the model's run wrote: are its "

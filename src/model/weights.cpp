@@ -162,16 +162,15 @@ std::string first_unmatched(const ForeignWeights& file,
       nearest_names(wanted, names));
 }
 
-void check_finite(const ForeignWeights& file, const NetworkTensors& tensors,
-                  const std::string& origin) {
-  for (const auto& [name, tensor] : tensors) {
-    const NamedArray* array = file.find(name);
-    if (array != nullptr && !view_of(*array).isfinite().all().item<bool>())
+// As they were taken in: a number of fp64 may be too large for fp32.
+void check_finite(const NetworkTensors& tensors, const std::string& origin) {
+  for (const auto& [name, tensor] : tensors)
+    if (!tensor.values.isfinite().all().item<bool>())
       throw CheckpointError(
-          "[weights] {}: {} is not finite. Hint: the network diverged, or the "
-          "file is damaged; take an earlier checkpoint or other weights",
+          "[weights] {}: {} is not finite, or too large for fp32. Hint: the "
+          "network diverged, or the file is damaged; take an earlier "
+          "checkpoint or other weights",
           origin, name);
-  }
 }
 
 }  // namespace
@@ -231,7 +230,6 @@ LoadReport load_weights(const SafetensorsFile& from, const std::string& origin,
         options.outputs.empty() ? findings_of(from, origin) : options.outputs;
   const auto unfit = unfit_tensors(file, tensors, known.size(), report);
   if (!unfit.empty()) refuse_unfit(origin, file, tensors, unfit);
-  check_finite(file, tensors, origin);
   const Rows rows = match_rows(known, findings, report);
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
@@ -247,6 +245,7 @@ LoadReport load_weights(const SafetensorsFile& from, const std::string& origin,
     if (!tensors.contains(array.name) &&
         !array.name.ends_with(".num_batches_tracked"))
       report.extra.push_back(array.name);
+  check_finite(tensors, origin);
   parameters.refresh_compute_copies();
   return report;
 }

@@ -1,7 +1,6 @@
 #include "chexnet/train/import.hpp"
 
-#include <ATen/ATen.h>
-
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -20,12 +19,12 @@ namespace fs = std::filesystem;
 void refuse_own_model(const SafetensorsFile& file, const fs::path& path) {
   const auto about = file.metadata().find("chexnet");
   if (about == file.metadata().end() ||
-      about->second.find("\"preprocessing\"") == std::string::npos)
+      !nlohmann::json::parse(about->second, nullptr, false)
+           .contains("preprocessing"))
     return;
   throw CheckpointError(
       "[import] {}: is a model of this program already. Hint: predict, "
-      "evaluate "
-      "and model.weights take it as it is",
+      "evaluate and model.weights take it as it is",
       path.string());
 }
 
@@ -50,47 +49,54 @@ size_t outputs_of(const ForeignWeights& file) {
   return 0;
 }
 
-// `from`: who named them.
-void check_outputs(const std::vector<std::string>& outputs,
-                   const std::string& from, size_t there,
-                   const fs::path& path) {
+// What the outputs of the classifier in `file` are called.
+struct OutputNames {
+  std::vector<std::string> names;
+  fs::path file;
+  bool of_file;  // it names them itself; else --findings does
+
+  // Whose mistake it is decides the exit code.
+  [[noreturn]] void refuse(const std::string& why) const {
+    if (of_file) throw CheckpointError("[import] {}: {}", file.string(), why);
+    throw ConfigError("[import] --findings: {}", why);
+  }
+};
+
+void check_number(const OutputNames& outputs, size_t there) {
   if (there == 0)
     throw CheckpointError(
         "[import] {}: has no classifier, so it answers nothing. Hint: "
         "model.weights takes it to train one",
-        path.string());
-  if (outputs.empty())
+        outputs.file.string());
+  if (outputs.names.empty())
     throw ConfigError(
         "[import] {}: does not name the {} of its classifier. Hint: "
         "--findings Atelectasis,Cardiomegaly,… in their order, or a file with "
-        "a "
-        "line for each; {} for one that is left out",
-        path.string(), counted(static_cast<int64_t>(there), "output"),
+        "a line for each; {} for one that is left out",
+        outputs.file.string(), counted(static_cast<int64_t>(there), "output"),
         kLeftOut);
-  if (outputs.size() != there)
-    throw ConfigError(
-        "[import] {}: names {}, and the classifier of {} has {}. Hint: one "
-        "name "
-        "for each, in their order; {} for one that is left out",
-        from, counted(static_cast<int64_t>(outputs.size()), "output"),
-        path.string(), there, kLeftOut);
+  if (outputs.names.size() != there)
+    outputs.refuse(formatted(
+        "names {}, and the classifier of {} has {}. Hint: --findings with one "
+        "name for each, in their order; {} for one that is left out",
+        counted(std::ssize(outputs.names), "output"), outputs.file.string(),
+        there, kLeftOut));
 }
 
-std::vector<std::string> findings_among(const std::vector<std::string>& outputs,
-                                        const std::string& from) {
+std::vector<std::string> findings_among(const OutputNames& outputs) {
   std::vector<std::string> findings;
-  for (const auto& name : outputs) {
+  for (const auto& name : outputs.names) {
     if (name.empty() || printable(name) != name)
-      throw ConfigError(
-          "[import] --findings: '{}' is no name. Hint: {} for an output that "
-          "is "
-          "left out",
-          printable(name), kLeftOut);
+      outputs.refuse(
+          formatted("'{}' is no name. Hint: {} in --findings for an output "
+                    "that is left out",
+                    printable(name), kLeftOut));
     if (name != kLeftOut) findings.push_back(name);
   }
   if (findings.empty())
-    throw ConfigError("[import] {}: leaves out all. Hint: one or more", from);
-  refuse_doubled(findings, from);
+    outputs.refuse("leaves out all. Hint: name one or more");
+  if (const auto doubled = doubled_finding(findings); !doubled.empty())
+    outputs.refuse(doubled + ". Hint: each finding has one output");
   return findings;
 }
 
@@ -113,23 +119,13 @@ void refuse_rest(const LoadReport& report, const fs::path& path) {
   if (!rest.empty())
     throw CheckpointError(
         "[import] {}: is another network: {} that DenseNets and ResNets of "
-        "this "
-        "program do not have: {}. Hint: docs/config.md, model.arch, lists them",
+        "this program do not have: {}. Hint: docs/config.md, model.arch, lists "
+        "them",
         path.string(), counted(static_cast<int64_t>(rest.size()), "tensor"),
         listed(rest, 3));
   if (!report.missing.empty())  // of the classifier
     throw CheckpointError("[import] {}: lacks {}. Hint: take the whole network",
                           path.string(), listed(report.missing));
-}
-
-void check_finite(const Parameters& parameters, const fs::path& path) {
-  for (const at::Tensor& values :
-       {parameters.flat_values(), parameters.flat_running()})
-    if (!values.isfinite().all().item<bool>())
-      throw CheckpointError(
-          "[import] {}: a number is too large for fp32. Hint: the network "
-          "diverged, or the file is damaged",
-          path.string());
 }
 
 }  // namespace
@@ -145,20 +141,18 @@ ImportedNetwork import_network(const fs::path& weights,
   ImportedNetwork imported;
   imported.config = config_of(architecture_of(foreign));
   const DataConfig& data = imported.config.data;
-  const LoadOptions options{
-      {data.mean, data.std},
-      outputs.empty() ? findings_of(file, origin) : outputs};
-  const std::string from = outputs.empty() ? origin : "--findings";
-  check_outputs(options.outputs, from, outputs_of(foreign), weights);
+  const OutputNames named{outputs.empty() ? findings_of(file, origin) : outputs,
+                          weights, outputs.empty()};
+  check_number(named, outputs_of(foreign));
   check_types(foreign, weights);
-  imported.findings = findings_among(options.outputs, from);
+  imported.findings = findings_among(named);
   Network network(network_spec(imported.config.model.arch),
                   static_cast<int64_t>(imported.findings.size()), {});
-  imported.report = load_weights(file, origin, imported.findings,
-                                 network.parameters(), options);
+  imported.report =
+      load_weights(file, origin, imported.findings, network.parameters(),
+                   {{data.mean, data.std}, named.names});
   std::erase(imported.report.left_out, kLeftOut);
   refuse_rest(imported.report, weights);
-  check_finite(network.parameters(), weights);
   save_weights(
       into, network.parameters(), 0,
       {{"format", "pt"},

@@ -67,13 +67,14 @@ def thresholds():
 
 
 def foreign():
-    """A file that `export --weights torchvision` wrote, as a reproduction would have it: other names, no word of the findings."""
+    """A file that `export --weights torchvision` wrote, as a reproduction would have it: other names, no word of the findings but `NAME,NAME`."""
     data = open(sys.argv[1], 'rb').read()
     size = struct.unpack('<Q', data[:8])[0]
     header = json.loads(data[8:8 + size])
     header = {'module.densenet121.' + name.replace('classifier.', 'classifier.0.'): tensor for name, tensor in header.items() if name != '__metadata__'}
     first = next(iter(header.values()))
-    header.update({name: {'dtype': first['dtype'], 'shape': [0], 'data_offsets': [0, 0]} for name in sys.argv[3:]})  # of another network
+    header.update({name: {'dtype': first['dtype'], 'shape': [0], 'data_offsets': [0, 0]} for name in sys.argv[3:] if ',' not in name})  # of another network
+    header.update({'__metadata__': {'chexnet': json.dumps({'findings': names.split(',')})} for names in sys.argv[3:] if ',' in names})
     text = json.dumps(header).encode()
     open(sys.argv[2], 'wb').write(struct.pack('<Q', len(text)) + text + data[8 + size:])
 

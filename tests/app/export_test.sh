@@ -75,6 +75,8 @@ refused 2 "data.crop: larger than data.resize" import reproduction.safetensors -
 refused 2 "--set model.arch: says nothing of the input" import reproduction.safetensors --findings d/labels.txt --set model.arch=resnet50 --out new.safetensors
 python3 "$checks" foreign tv/weights.safetensors larger.safetensors features.denseblock1.denselayer7.conv1.weight
 refused 4 "is another network: 1 tensor that DenseNets" import larger.safetensors --findings d/labels.txt --out new.safetensors
+python3 "$checks" foreign tv/weights.safetensors named.safetensors Mass,Nodule
+refused 4 "named.safetensors: names 2 outputs, and the classifier" import named.safetensors --out new.safetensors
 printf 'PK\003\004 and more' >net.pth
 refused 4 "convert_weights.py net.pth net.safetensors" import net.pth --findings A --out new.safetensors
 check "what is refused leaves nothing" [ ! -e new.safetensors ]

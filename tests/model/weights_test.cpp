@@ -81,7 +81,7 @@ TEST_CASE("what is not finite is found in every type of a file") {
                                       {at::kFloat, ElementType::kF32},
                                       {at::kHalf, ElementType::kF16},
                                       {at::kBFloat16, ElementType::kBF16}}) {
-    for (const double last : {1.0, double{NAN}, -double{INFINITY}}) {
+    for (const double last : {1.0, double{NAN}, -double{INFINITY}, 1e300}) {
       const at::Tensor bias = at::tensor({-0.5, 65504.0, last}).to(type);
       auto arrays = whole.arrays();
       for (auto& array : arrays)

@@ -99,12 +99,13 @@ class Sync:
     def metrics(self):
         """From the first line that is not there yet. A resume cuts off lines that were there: then all are sent again."""
         lines = self.run.lines()
-
-        def sum_of(count):
-            return f'{count} {hashlib.sha256(repr(lines[:count]).encode()).hexdigest()}'
-        known = self.to.data.tags.get('chexnet.lines', '0 ')
+        sums, total = ['0 '], hashlib.sha256()  # [lines]
+        for line in lines:
+            total.update(repr(line).encode())
+            sums.append(f'{len(sums)} {total.hexdigest()}')
+        known = self.to.data.tags.get('chexnet.lines', sums[0])
         done = int(known.split()[0])
-        if done > len(lines) or (done and known != sum_of(done)):
+        if done > len(lines) or known != sums[done]:
             done = 0
         sent = 0
         metrics = []
@@ -114,7 +115,7 @@ class Sync:
                 continue
             for begin in range(0, len(metrics), MOST_METRICS):
                 self.client.log_batch(self.id, metrics=metrics[begin:begin + MOST_METRICS])
-            self.tag(lines=sum_of(number + 1))
+            self.tag(lines=sums[number + 1])
             sent, metrics = sent + len(metrics), []
         return sent
 

@@ -395,14 +395,14 @@ TEST_CASE("a damaged index is made anew", "[damage]") {
     // Each look replaces the file, so it is written whole each time.
     Figures flips, cuts;
     const uint64_t bits = 8 * text.size();
-    for (uint64_t bit = 0; bit < bits; bit += stride(bits, 300)) {
+    for (uint64_t bit = 0; bit < bits; bit += stride(bits, 150)) {
       std::string bad = text;
       bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
       write_atomically(path, bad, 0600);
       flips.add(look(), path.string(), bit);
     }
     for (size_t length = 0; length < text.size();
-         length += stride(text.size(), 100)) {
+         length += stride(text.size(), 50)) {
       write_atomically(path, text.substr(0, length), 0600);
       cuts.add(look(), path.string(), length);
     }

@@ -120,7 +120,8 @@ TEST_CASE("a copy is found whichever five signs differ, not with six") {
 }
 
 TEST_CASE(
-    "real X-rays: copies differ by less than two patients' pictures ever do") {
+    "real X-rays: copies differ by less than two patients' pictures ever do",
+    "[arithmetic]") {
   const auto xray = xray_folder();
   if (xray.empty()) return;
   std::vector<std::string> names;

@@ -142,22 +142,22 @@ TEST_CASE(
 
 TEST_CASE("forged and senseless answers end nothing, and count as none") {
   ReporterBed bed;
-  const std::vector<std::string> forged = {
-      answer_line(kRunTokens.report, 7),
-      R"({"end":7})",
-      R"({"token":"answer-token"})",
-      R"({"token":"answer-token","end":"x"})",
-      R"({"token":null,"end":7})",
-      "[]",
-      "7",
-      "\"x\"",
-      "nonsense",
-      "",
-      std::string(100'000, '[')};
+  std::vector<std::string> forged = {answer_line(kRunTokens.report, 7),
+                                     R"({"end":7})",
+                                     R"({"token":"answer-token"})",
+                                     R"({"token":"answer-token","end":"x"})",
+                                     R"({"token":null,"end":7})",
+                                     "[]",
+                                     "7",
+                                     "\"x\"",
+                                     "nonsense",
+                                     "",
+                                     std::string(100'000, '[')};
   for (int i = 0; i < 130; ++i) {
     bed.channel.answers = {forged, forged};
     bed.pass(0.05);
     if (bed.end.exit_code) break;
+    if (i == 0) forged.pop_back();  // of so many brackets once is enough
   }
   // After the timeout, not before: by 5, since nobody who counts has answered.
   CHECK(bed.end.exit_code == 5);

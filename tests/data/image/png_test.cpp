@@ -211,7 +211,8 @@ TEST_CASE("a PNG's damage is named even where its CRC was mended") {
   CHECK(refused(taller).find("rows are missing") != std::string::npos);
 }
 
-TEST_CASE("every gray PNG of the X-ray set decodes as in libpng") {
+TEST_CASE("every gray PNG of the X-ray set decodes as in libpng",
+          "[arithmetic]") {
   const auto xray = xray_folder();
   if (xray.empty()) return;
   int compared = 0;

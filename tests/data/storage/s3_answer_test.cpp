@@ -64,8 +64,11 @@ TEST_CASE("a listing comes to an end") {
   CHECK(refused(empty, page(0, "more")).find("101 pages without an object") !=
         std::string::npos);
   ListingEnd large;
-  for (int i = 0; i < 100; ++i)
-    large.check(page(100'000, std::to_string(i)), "s3://b/x");
+  S3Listing full = page(100'000, "");
+  for (int i = 0; i < 100; ++i) {
+    full.next_token = std::to_string(i);
+    large.check(full, "s3://b/x");
+  }
   CHECK(refused(large, page(1, "")).find("more than 10000000 objects") !=
         std::string::npos);
   ListingEnd heavy;

@@ -172,7 +172,8 @@ TEST_CASE("sums of BatchNorm's kernels do not depend on which block is last") {
   }
 }
 
-TEST_CASE("sums are equal in a thousand orders of blocks that run at once") {
+TEST_CASE("sums are equal in a thousand orders of blocks that run at once",
+          "[arithmetic]") {
   for (const Element& element : elements()) {
     const Case c = made({.size = {37, 8}, .relu = true}, element.rounded, 6);
     const Results wanted = element.computed(c, kSmall);

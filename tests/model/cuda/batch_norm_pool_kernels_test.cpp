@@ -332,7 +332,8 @@ TEST_CASE("a NaN in a window is its maximum, and spoils the gradient") {
   }
 }
 
-TEST_CASE("sums of pooled gradients are equal in any order of blocks") {
+TEST_CASE("sums of pooled gradients are equal in any order of blocks",
+          "[arithmetic]") {
   for (const Element& element : elements()) {
     const Problem p = made_problem({.size = {0, 8}}, {2, 5, 7}, element, 6);
     const Found wanted = element.computed(p.c, p.form, p.dy, kSmall);

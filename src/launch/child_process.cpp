@@ -23,6 +23,7 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
@@ -64,6 +65,22 @@ void keep_files_from_children() {
   }
 }
 
+// A command of a rank is none: nobody is to tell it what ranks are told, and an
+// MPI program in it is not to take itself for one.
+std::vector<char*> environment_of_commands() {
+  constexpr std::string_view kOfRanks[] = {
+      "OMPI_COMM_WORLD_", "PMIX_RANK=", "PMIX_NAMESPACE=",
+      "PMIX_SERVER_",     "PMI_",       "PALS_"};
+  std::vector<char*> kept;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (std::ranges::none_of(kOfRanks, [&](std::string_view begin) {
+          return std::string_view(*variable).starts_with(begin);
+        }))
+      kept.push_back(*variable);
+  kept.push_back(nullptr);
+  return kept;
+}
+
 pid_t spawned(const std::vector<std::string>& command,
               const posix_spawn_file_actions_t& actions,
               const posix_spawnattr_t* attributes) {
@@ -73,8 +90,8 @@ pid_t spawned(const std::vector<std::string>& command,
   argv.push_back(nullptr);
   keep_files_from_children();
   pid_t child = 0;
-  const int rc =
-      posix_spawnp(&child, argv[0], &actions, attributes, argv.data(), environ);
+  const int rc = posix_spawnp(&child, argv[0], &actions, attributes,
+                              argv.data(), environment_of_commands().data());
   if (rc != 0)
     throw DeviceError(
         "[launch] {} cannot be started: {}. Hint: is it installed?", command[0],

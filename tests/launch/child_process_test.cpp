@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "chexnet/core/error.hpp"
@@ -21,6 +22,22 @@ TEST_CASE("a command whose end the kernel hides is an error, not a success") {
   CHECK(error_of<DeviceError>([] { output_of({"false"}); }).find("SIGCHLD") !=
         std::string::npos);
   signal(SIGCHLD, SIG_DFL);
+}
+
+TEST_CASE("a command of a rank does not look like one") {
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  setenv("PMIX_RANK", "1", 1);
+  setenv("PMIX_MCA_gds", "hash", 1);
+  const auto direct = output_of({"env"}, 20).output;
+  const auto shell = run_in_shell("env >&2", "", std::stop_token()).output;
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMIX_MCA_gds"})
+    unsetenv(name);
+  for (const std::string& text : {direct, shell}) {
+    CHECK(text.find("OMPI_COMM_WORLD_SIZE") == std::string::npos);
+    CHECK(text.find("PMIX_RANK") == std::string::npos);
+    CHECK(text.find("PMIX_MCA_gds=hash") != std::string::npos);
+    CHECK(text.find("PATH=") != std::string::npos);
+  }
 }
 
 TEST_CASE("a command gets no file that a library holds open") {

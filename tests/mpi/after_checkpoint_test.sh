@@ -54,11 +54,14 @@ check "each time is told" grep -q 'run.after_checkpoint: exit code 7: no such bu
 check "and counted" look 'assert a["after_checkpoint_failures"] >= 2, a' "$scratch/json"
 check "the weights are the same" cmp "$(weights "$scratch/failing")" "$(weights "$scratch/whole")"
 
-# ---- a command that does not end: the end of the run waits for it no longer than a stop may last
-(start run.after_checkpoint='touch '"$scratch"'/begun; sleep 1000' "$scratch/hanging" --ranks 2 --set launch.stop_margin_s=3 \
+# ---- a command that does not end: the end of the run waits for it no longer than a stop may last. It is no rank, so it is not
+# told to stop, which ranks are after some seconds
+(start run.after_checkpoint='trap "touch '"$scratch"'/told" USR1; touch '"$scratch"'/begun; sleep 1000' "$scratch/hanging" --ranks 2 \
+  --set launch.stop_margin_s=9 \
   --set train.max_steps=100000 2>"$scratch/log") & run=$!
 await "the command has begun" test -e "$scratch/begun"
 kill -TERM $run; wait $run; check "a stop ends with 75" test $? = 75
+check "the command was left alone until then" test ! -e "$scratch/told"
 check "the command was killed" grep -q 'run.after_checkpoint: killed, as it did not end' "$scratch/log"
 check "the stop is in the metrics" grep -q '"event":"stop".*after_checkpoint_failures' "$scratch/hanging/metrics.jsonl"
 finish

@@ -64,9 +64,7 @@ TEST_CASE(
   CHECK((frozen[1].begin == 150 && frozen[1].end == 154));
 }
 
-TEST_CASE(
-    "a bucket starts when backward has passed its end, and the mean arrives "
-    "everywhere") {
+TEST_CASE("the mean of a bucket arrives everywhere") {
   ThreadWorld world(3);
   std::mutex mutex;  // Catch's assertions are not thread-safe
   world.run([&](Communicator& comm) {
@@ -112,6 +110,22 @@ class LateCommunicator final : public Communicator {
 };
 
 }  // namespace
+
+TEST_CASE("a bucket starts when its last element is final, not before") {
+  LateCommunicator comm;
+  std::vector<float> flat(10);
+  BucketedReducer reducer(comm, {{0, 4, false}, {4, 10, false}}, flat.data(),
+                          ElementType::kF32);
+  reducer.begin();
+  std::vector<int> started;
+  for (const size_t end : {1, 3, 4, 5, 9, 10}) {
+    reducer.written_to(end);
+    started.push_back(comm.started);
+  }
+  CHECK(started == std::vector{0, 0, 1, 1, 1, 2});
+  reducer.finish();
+  CHECK(comm.started == 2);
+}
 
 TEST_CASE("gradients on a device: the device says what the wait was") {
   LateCommunicator comm;

@@ -53,6 +53,7 @@ def main():
         tensors[name] = value.contiguous().clone()
     if not tensors:
         sys.exit(f"convert_weights: no tensors in {source}: is it a state_dict?")
+    os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     save_file(tensors, out, metadata=metadata)
     print(f"{out}: {len(tensors)} tensors, {sum(v.numel() for v in tensors.values()):,} numbers")
 

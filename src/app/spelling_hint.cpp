@@ -63,6 +63,7 @@ constexpr auto kRemoved = std::to_array<RemovedWord>({
      "the model's own thresholds, or --heatmap-findings"},
     {"--list", "predict", "@FILE"},
     {"--listen", "status", "--openmetrics (docs/monitoring.md)"},
+    {"--man", "config", "help2man chexnet-train"},
     {"--dicom-sr", "predict", "--dicom DIR"},
     {"--dicom-sc", "predict", "--dicom DIR with --heatmaps DIR"},
     {"--vectors", "export", "always 8"},

@@ -55,6 +55,9 @@ void throw_unreadable(const std::string& origin, const std::string& path,
         "again when it does");
   // A run's config keeps paths as they were given.
   std::error_code ignored;
+  if (path.find("://") != std::string::npos)
+    throw AbsentError(
+        text + "only files of a file system are read here: copy it first");
   const bool is_relative = error == ENOENT && !path.starts_with('/');
   throw AbsentError(
       text + (is_relative ? "it is relative to the working folder, " +

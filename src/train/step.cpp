@@ -267,12 +267,12 @@ at::Tensor TrainStep::compute_gradients(const Inputs& inputs) {
   return loss_sum;
 }
 
-// Whether something may change is for the device to know: the host has gone on
-// by then.
+// The flag of a gradient that is not finite stays on the device: the host is at
+// the next step already.
 void TrainStep::apply() {
   Parameters& p = network_.parameters();
   const Profiler::Span span(options_.profiler, Phase::kOptimizer);
-  control_.look_at(p.flat_gradients());
+  control_.apply(p.flat_gradients());
   optimizer_.step(control_.not_finite());
   p.update_running(
       control_.not_finite(),

@@ -5,8 +5,8 @@
 //   agree        one sum over all ranks: labels, damaged images, who was asked
 //                to stop, or for a timeline
 //   step_on      forward, backward, all-reduce, optimizer (train/step.cpp);
-//                position moves on. On a GPU they are launched, and what became
-//                of the step before is heard of
+//                position moves on. On a GPU the host only launches them, and
+//                reads the result of the step before
 //   after_step   a metrics line, the ranks' weights compared, at an epoch's
 //                end a checkpoint and the evaluation of its weights
 //                (epoch_end.cpp)
@@ -32,8 +32,8 @@
 #include "chexnet/model/engine/network_spec.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/library_error.hpp"
-#include "chexnet/train/model_card.hpp"
-#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/model_metadata.hpp"
+#include "chexnet/train/precision.hpp"
 #include "rank_agreement.hpp"
 #include "training_stream.hpp"
 
@@ -92,7 +92,7 @@ TrainingLoop::TrainingLoop(Parts parts, TrainStep& step, TrainState state)
       flops_per_image_(flops_per_image(parts)),
       steps_known_(state_.step) {
   if (parts_.comm.rank() == 0)
-    description_ = model_description(parts_.config, parts_.dataset);
+    description_ = model_metadata(parts_.config, parts_.dataset);
   if (frozen_for_now()) step_.freeze();
   if (parts_.comm.size() > 1 && state_.order.bucket_mb == 0) {
     tuner_.emplace();

@@ -34,6 +34,8 @@ refused 2 "'trian' is not known. Hint: nearest are 'train'" trian "$small"
 refused 2 "'allredcue' is not known. Hint: nearest are 'allreduce'" bench allredcue
 refused 2 "'--train.lr' is not known. Hint: it is a key of the config: --set train.lr=VALUE" train "$small" --train.lr=3
 refused 2 "'--listen' is gone. Hint: now --openmetrics" status --listen 80
+refused 2 "'--man' is gone. Hint: now help2man" config --man
+refused 2 "s3://b/a.yaml: cannot be read: No such file or directory. Hint: only files of a file system are read here" train s3://b/a.yaml
 refused 2 "'--lr' is not known. Hint: it is a key of the config: --set train.lr=VALUE" train "$small" --lr=0.1
 refused 2 "Hint: it is a key of the config: --set train.batch=VALUE" train "$small" --batch-size 8
 refused 2 "'--rnks' is not known. Hint: nearest are '--ranks'" train "$small" --rnks=2

@@ -34,7 +34,7 @@
 #include "chexnet/launch/launched_ranks.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
 #include "chexnet/launch/mpi_family.hpp"
-#include "chexnet/launch/network.hpp"
+#include "chexnet/launch/network_settings.hpp"
 #include "chexnet/launch/open_ports.hpp"
 #include "chexnet/launch/rank_processes.hpp"
 #include "chexnet/launch/restart_loop.hpp"

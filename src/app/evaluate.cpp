@@ -124,24 +124,26 @@ int evaluate_predictions(const EvaluateOptions& options) {
 
 // A network's outputs are what it was trained for.
 void refuse_other_findings(const std::filesystem::path& file,
-                           const ModelCard& card, const Config& config) {
+                           const ModelMetadata& metadata,
+                           const Config& config) {
   const Strings& asked = config.data.findings;
-  if (asked.empty() || asked == card.findings) return;
+  if (asked.empty() || asked == metadata.findings) return;
   const std::string place =
       "[evaluate] data.findings: the network of " + file.string() + " ";
   const std::string remedy =
       "leave data.findings away; eval.findings chooses which are scored";
   for (const auto& name : asked)
-    if (!find_finding(card.findings, name))
+    if (!find_finding(metadata.findings, name))
       throw ConfigError("{}does not know '{}'. Hint: nearest are {}; {}", place,
-                        name, nearest_names(name, card.findings), remedy);
+                        name, nearest_names(name, metadata.findings), remedy);
   throw ConfigError("{}was trained for {}, in this order. Hint: {}", place,
-                    listed(card.findings, card.findings.size()), remedy);
+                    listed(metadata.findings, metadata.findings.size()),
+                    remedy);
 }
 
 // Splits of folds are the members' own.
-void check_has_split(const ModelCard& card, const std::string& split) {
-  if (card.members > 1 && !card.splits.contains(split))
+void check_has_split(const ModelMetadata& metadata, const std::string& split) {
+  if (metadata.members > 1 && !metadata.splits.contains(split))
     throw ConfigError(
         "[evaluate] --split {}: the members of this ensemble have several. "
         "Hint: --manifest; predictions_val.csv has the scores of validation",
@@ -156,15 +158,16 @@ bool sets_findings(const EvaluateOptions& options) {
 
 // The model says what it was trained with; options say what is different
 // here.
-Config config_of(const std::filesystem::path& file, const ModelCard& card,
-                 const EvaluateOptions& options, Strings& variables) {
+Config config_of(const std::filesystem::path& file,
+                 const ModelMetadata& metadata, const EvaluateOptions& options,
+                 Strings& variables) {
   const auto of_options = [&options](Config& c) {
     if (options.ranks > 0) c.launch.ranks = options.ranks;
     if (!options.images.empty()) c.data.images = options.images;
   };
   Config config =
-      model_config(file, card, {options.set, &variables, of_options});
-  if (sets_findings(options)) refuse_other_findings(file, card, config);
+      model_config(file, metadata, {options.set, &variables, of_options});
+  if (sets_findings(options)) refuse_other_findings(file, metadata, config);
   const bool has_table =
       !options.manifests.empty() || !config.data.manifest.path.empty();
   if (!has_table || config.data.images.empty())
@@ -198,10 +201,10 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   check_outputs(options, file);
   const OtherTables others = read_other_tables(options.scoring, nullptr);
   const auto boxes = read_listed_boxes(options.boxes, options.s3);
-  const ModelCard card = read_model_card(file);
-  const Config config = config_of(file, card, options, invocation.variables);
+  const ModelMetadata metadata = read_model_metadata(file);
+  const auto config = config_of(file, metadata, options, invocation.variables);
   const bool is_split = options.manifests.empty();
-  if (is_split) check_has_split(card, options.split);
+  if (is_split) check_has_split(metadata, options.split);
   files.reset();
   const RankWorld world =
       enter_world(config.launch, invocation, {.stops = true});
@@ -214,14 +217,14 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
              ", as the model's data.images says; --images names others");
   TestSet set;
   try {
-    set = is_split ? load_split(config, options.split, card.findings, comm,
+    set = is_split ? load_split(config, options.split, metadata.findings, comm,
                                 stop_requested)
-                   : load_tables(config, options.manifests, card.findings, comm,
-                                 stop_requested);
+                   : load_tables(config, options.manifests, metadata.findings,
+                                 comm, stop_requested);
   } catch (const WorkStopped&) {
     return say_stopped();
   }
-  check_eval_batch(config, set.split, card.members, comm,
+  check_eval_batch(config, set.split, metadata.members, comm,
                    device.where.is_cpu());
   const Manifest& manifest = set.dataset.manifest;
   files.emplace(config.launch.timeout_s, kReadingFirst);
@@ -231,10 +234,10 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
     say_what_is_not_scored(set);
     groups = read_groups(options.scoring, &manifest);
     overlap = check_scored_data({set, is_split ? options.split : ""}, config,
-                                card, file);
+                                metadata, file);
   }
   files.reset();
-  const ModelNetworks networks(file, config, card, device, comm);
+  const ModelNetworks networks(file, config, metadata, device, comm);
   // Unweighted, so that losses of runs with other weights compare, and no
   // training split is needed.
   const LossWeights weights = no_loss_weights(manifest);
@@ -245,7 +248,7 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   if (comm.rank() == 0 && others.choose_on)
     warn_of_another_models_table(options.scoring.choose_on, file);
   if (prediction && comm.rank() == 0 && !others.choose_on)
-    rules = rules_for(set, overlap, config, card);
+    rules = rules_for(set, overlap, config, metadata);
   std::optional<Localization> localization;
   if (prediction && boxes)
     localization = localize(context, set.split, *boxes, options.boxes,

@@ -105,17 +105,18 @@ int export_model(const ExportOptions& options) {
   const StorageWait files(timeout_of_start({}), "exporting " + options.model);
   const auto file = resolve_model(options.model);
   const std::string origin = file.string();
-  const ModelCard card = read_model_card(file);
+  const ModelMetadata metadata = read_model_metadata(file);
   const SafetensorsFile weights(file);
   const ModelDescription model = model_description(weights, origin);
   ExportFolder folder("export", options.out);
-  const auto vectors = make_test_vectors(file, card, kVectors, folder);
+  const auto vectors = make_test_vectors(file, metadata, kVectors, folder);
   const ExportedFile exported =
-      write_model(options, weights, card.members, model, origin, folder);
+      write_model(options, weights, metadata.members, model, origin, folder);
   folder.write("preprocessing.json", preprocessing_json(model, exported));
   folder.write("labels.json", labels_json(model, exported));
-  if (card.rules)
-    folder.write("thresholds.json", decision_rules_json(*card.rules) + "\n");
+  if (metadata.rules)
+    folder.write("thresholds.json",
+                 decision_rules_json(*metadata.rules) + "\n");
   else
     log_info("[export] no thresholds: the model was not scored on validation");
   folder.write("vectors.json", test_vectors_json(model, vectors));

@@ -12,8 +12,8 @@
 #include "chexnet/report/run_summary.hpp"
 #include "chexnet/train/checkpoint/store.hpp"
 #include "chexnet/train/ensemble.hpp"
-#include "chexnet/train/network_options.hpp"
 #include "chexnet/train/network_state.hpp"
+#include "chexnet/train/precision.hpp"
 #include "chexnet/train/run/train_state.hpp"
 
 namespace chexnet {
@@ -24,7 +24,8 @@ CLI::Option* add_model_option(CLI::App& command, std::string& model) {
                             "folder, or a model's .safetensors file");
 }
 
-Config model_config(const std::filesystem::path& file, const ModelCard& card,
+Config model_config(const std::filesystem::path& file,
+                    const ModelMetadata& metadata,
                     const ModelOverrides& overrides) {
   const auto load = [&](const std::string& origin, const std::string& text) {
     return load_config_text(origin, text, overrides.set, overrides.variables,
@@ -41,27 +42,29 @@ Config model_config(const std::filesystem::path& file, const ModelCard& card,
     const TrainState state = TrainState::from_json(text, kept.string());
     return load(kept.string(), state.config);
   }
-  const Config said = load_config_text(file.string(), card.config, {});
+  const Config said = load_config_text(file.string(), metadata.config, {});
   return load(file.string(), config_yaml(without_places(said)));
 }
 
 ModelNetworks::ModelNetworks(const std::filesystem::path& file,
-                             const Config& config, const ModelCard& card,
+                             const Config& config,
+                             const ModelMetadata& metadata,
                              const Device& device, Communicator& comm) {
   const Strings& findings =
-      config.data.findings.empty() ? card.findings : config.data.findings;
+      config.data.findings.empty() ? metadata.findings : config.data.findings;
   std::optional<SafetensorsFile> model;
   if (comm.rank() == 0) {
     const StorageWait reading(config.launch.timeout_s, "reading the model");
     model.emplace(file);
   }  // a GPU that hangs is none of storage
-  for (size_t m = 0; m < card.members; ++m) {
+  for (size_t m = 0; m < metadata.members; ++m) {
     Network& network = *networks_.emplace_back(std::make_unique<Network>(
         network_spec(config.model.arch), static_cast<int64_t>(findings.size()),
         network_options(config, device, comm)));
     if (model)
-      take_network(card.members > 1 ? model->part(member_prefix(m)) : *model,
-                   file, config, findings, network.parameters());
+      take_network(
+          metadata.members > 1 ? model->part(member_prefix(m)) : *model, file,
+          config, findings, network.parameters());
     broadcast_from_rank_0(comm, network.parameters(), nullptr);
   }
 }

@@ -10,7 +10,7 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/train/model_card.hpp"
+#include "chexnet/train/model_metadata.hpp"
 #include "chexnet/train/run_context.hpp"
 
 namespace CLI {
@@ -31,7 +31,8 @@ struct ModelOverrides {
 };
 // The config of the run that a model is in, else what the model file itself
 // says; then the overrides. ConfigError.
-Config model_config(const std::filesystem::path& file, const ModelCard& card,
+Config model_config(const std::filesystem::path& file,
+                    const ModelMetadata& metadata,
                     const ModelOverrides& overrides);
 
 // The network of a model file, or the members of an ensemble.
@@ -40,7 +41,7 @@ class ModelNetworks {
   // Collective: rank 0 reads, all have the weights. CheckpointError on rank 0
   // as read_network(). `device` outlives it.
   ModelNetworks(const std::filesystem::path& file, const Config& config,
-                const ModelCard& card, const Device& device,
+                const ModelMetadata& metadata, const Device& device,
                 Communicator& comm);
   // Scores of `dataset`; all that is handed on outlives the context, and so
   // does this.

@@ -98,7 +98,7 @@ void print_patients(const PatientsQuery& query) {
   Json json = Json::array();
   for (const auto& patient : query.patients) {
     const std::string pseudonym = as_pseudonym(patient);
-    std::string id = pseudonym.empty() ? ids.written(patient) : pseudonym;
+    std::string id = pseudonym.empty() ? ids.in_files(patient) : pseudonym;
     if (known.contains(patient)) id = patient;
     const ImagesOfSplits& found = known[id];
     std::string more;
@@ -108,7 +108,7 @@ void print_patients(const PatientsQuery& query) {
       more += "; one id with a comma: several are separated by blanks";
     Json same_number = Json::object();
     for (const auto& other : other_spellings(patient)) {
-      const auto of_other = known.find(ids.written(other));
+      const auto of_other = known.find(ids.in_files(other));
       if (of_other == known.end()) continue;
       same_number[other] = of_other->second;
       more += "; but " + other + ": " + sentence(of_other->second);

@@ -67,18 +67,18 @@ std::vector<double> thresholds_of(const ImageScoreRows& texts,
   return thresholds;
 }
 
-void say_model(const std::filesystem::path& file, const ModelCard& card,
+void say_model(const std::filesystem::path& file, const ModelMetadata& metadata,
                const std::string& rule) {
-  if (!card.rules)
+  if (!metadata.rules)
     return log_info("model " + file.string() +
                     ": probabilities alone, no yes or no, as it was not "
                     "scored on validation");
   log_info("model " + file.string() + ": yes or no by its thresholds (" + rule +
            "), chosen on " +
-           counted(static_cast<int64_t>(card.rules->images), "image") +
-           " of validation (SHA-256 " + card.rules->chosen_on.substr(0, 12) +
-           ")");
-  if (card.out_of_fold)
+           counted(static_cast<int64_t>(metadata.rules->images), "image") +
+           " of validation (SHA-256 " +
+           metadata.rules->chosen_on.substr(0, 12) + ")");
+  if (metadata.out_of_fold)
     log_warning(std::string("[predict] ") + kChosenOutOfFold);
 }
 
@@ -202,10 +202,10 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   std::optional<StorageWait> files(std::in_place, timeout_of_start(options.set),
                                    kReadingModel);
   const auto file = resolve_model(options.model);
-  const ModelCard card = read_model_card(file);
-  check_output_places(options, file, card);
+  const ModelMetadata metadata = read_model_metadata(file);
+  check_output_places(options, file, metadata);
   const Config config =
-      predict_config(file, card, options, invocation.variables);
+      predict_config(file, metadata, options, invocation.variables);
   files.reset();
   const RankWorld world =
       enter_world(config.launch, invocation,
@@ -217,21 +217,22 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   check_same_config(comm, config);
   const Device device = choose_device(config.launch, comm);
   const InputSet set = load_inputs(
-      config, options.inputs, card.findings,
+      config, options.inputs, metadata.findings,
       options.any_dicom ? TakenDicom::kAny : TakenDicom::kChestXrays, comm);
-  check_eval_batch(config, set.split, card.members, comm,
+  check_eval_batch(config, set.split, metadata.members, comm,
                    device.where.is_cpu());
-  const ModelNetworks networks(file, config, card, device, comm);
+  const ModelNetworks networks(file, config, metadata, device, comm);
   files.emplace(config.launch.timeout_s, kReadingModel);
   if (comm.rank() == 0) {
     keep_images(options, set);
     warn_of_weighted_loss(config);
-    say_model(file, card, options.rule);
+    say_model(file, metadata, options.rule);
   }
   const LossWeights weights = no_loss_weights(set.dataset.manifest);
-  const ImageScoreRows texts(card.findings, decisions_of(card, config, options),
-                             widest_name(set.images), card.members > 1);
-  Outputs outputs(options, texts, set, card.findings, comm);
+  const ImageScoreRows texts(metadata.findings,
+                             decisions_of(metadata, config, options),
+                             widest_name(set.images), metadata.members > 1);
+  Outputs outputs(options, texts, set, metadata.findings, comm);
   ReportedModel model{choice_name(config.model.arch), ""};
   if (!options.dicom.empty() && comm.rank() == 0)
     model.sha256 = sha256_file(file);

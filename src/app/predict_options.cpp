@@ -51,7 +51,8 @@ PredictFolders PredictOptions::folders() const {
   return {heat_maps.folder, dicom};
 }
 
-Config predict_config(const std::filesystem::path& file, const ModelCard& card,
+Config predict_config(const std::filesystem::path& file,
+                      const ModelMetadata& metadata,
                       const PredictOptions& options, Strings& variables) {
   const auto of_options = [&options](Config& c) {
     if (options.ranks > 0) c.launch.ranks = options.ranks;
@@ -59,15 +60,15 @@ Config predict_config(const std::filesystem::path& file, const ModelCard& card,
     c.data.corrupt = {.skip = true, .limit = 1};
   };
   Config config =
-      model_config(file, card, {options.set, &variables, of_options});
-  refuse_another_model(model_config(file, card, {}), config);
+      model_config(file, metadata, {options.set, &variables, of_options});
+  refuse_another_model(model_config(file, metadata, {}), config);
   return config;
 }
 
-std::optional<Decisions> decisions_of(const ModelCard& card,
+std::optional<Decisions> decisions_of(const ModelMetadata& metadata,
                                       const Config& config,
                                       const PredictOptions& options) {
-  if (const auto* rules = rules_of_crops(card, config.eval.crops))
+  if (const auto* rules = rules_of_crops(metadata, config.eval.crops))
     return Decisions{options.rule,
                      *find_choice<Calibration>(options.calibration),
                      rules->findings};
@@ -93,7 +94,7 @@ void refuse_findings_as_inputs(const PredictOptions& options,
 
 void check_output_places(const PredictOptions& options,
                          const std::filesystem::path& model,
-                         const ModelCard& card) {
+                         const ModelMetadata& metadata) {
   Strings inputs;
   for (const auto& input : options.inputs)
     inputs.push_back(input.starts_with('@') ? input.substr(1) : input);
@@ -101,8 +102,8 @@ void check_output_places(const PredictOptions& options,
   inputs.insert(inputs.end(), {options.heat_maps.folder, options.dicom});
   refuse_to_replace(options.out, inputs);
   prepare_own_output(options.out, kProbabilitiesHead);
-  check_heat_map_options(options.heat_maps, card.findings);
-  refuse_findings_as_inputs(options, card.findings);
+  check_heat_map_options(options.heat_maps, metadata.findings);
+  refuse_findings_as_inputs(options, metadata.findings);
   check_dicom_results(options.dicom);
   check_folders(options.folders());
   for (const auto& input : options.inputs)

@@ -9,7 +9,7 @@
 
 #include "chexnet/app/image_scores.hpp"
 #include "chexnet/config/load.hpp"
-#include "chexnet/train/model_card.hpp"
+#include "chexnet/train/model_metadata.hpp"
 #include "dicom_results.hpp"
 #include "heat_map_options.hpp"
 #include "predict_folders.hpp"
@@ -37,17 +37,18 @@ void add_predict_options(CLI::App& command, PredictOptions& options);
 
 // The config of the model in `file` with the overrides. ConfigError: one of
 // them changes the network's own input or findings.
-Config predict_config(const std::filesystem::path& file, const ModelCard& card,
+Config predict_config(const std::filesystem::path& file,
+                      const ModelMetadata& metadata,
                       const PredictOptions& options, Strings& variables);
 
 // Empty without the model's own rules: there is no yes and no.
-std::optional<Decisions> decisions_of(const ModelCard& card,
+std::optional<Decisions> decisions_of(const ModelMetadata& metadata,
                                       const Config& config,
                                       const PredictOptions& options);
 
 // Before the work: places to write to, and none that is read.
 void check_output_places(const PredictOptions& options,
                          const std::filesystem::path& model,
-                         const ModelCard& card);
+                         const ModelMetadata& metadata);
 
 }  // namespace chexnet

@@ -50,10 +50,10 @@ void check_overlap(const TrainingOverlap& overlap, const ScoredData& data,
       what);
 }
 
-void check_known_split(const ScoredData& data, const ModelCard& card,
+void check_known_split(const ScoredData& data, const ModelMetadata& metadata,
                        bool overlap_was_checked) {
-  const auto known = card.splits.find(data.split);
-  if (known == card.splits.end() || known->second == data.set.split.sha256)
+  const auto known = metadata.splits.find(data.split);
+  if (known == metadata.splits.end() || known->second == data.set.split.sha256)
     return;
   log_warning("[evaluate] the " + data.split +
               " split is not the one that the model file names (other images, "
@@ -64,14 +64,14 @@ void check_known_split(const ScoredData& data, const ModelCard& card,
                      "be told without the run's split.csv"));
 }
 
-void check_prevalence(const TestSet& set, const ModelCard& card) {
+void check_prevalence(const TestSet& set, const ModelMetadata& metadata) {
   const Manifest& manifest = set.dataset.manifest;
   const LabelCounts counts =
       count_labels(manifest, set.split.rows, Labels::kScored);
-  std::vector<LabeledImages> labeled, usual = card.trained_on;
+  std::vector<LabeledImages> labeled, usual = metadata.trained_on;
   const bool by_training = !usual.empty();
-  if (!by_training && card.rules)
-    for (const auto& rule : card.rules->findings)
+  if (!by_training && metadata.rules)
+    for (const auto& rule : metadata.rules->findings)
       usual.push_back({rule.finding, rule.positives, rule.negatives});
   for (size_t k = 0; k < manifest.finding_count(); ++k)
     labeled.push_back(
@@ -103,7 +103,8 @@ void warn_of_pictures_in_two_splits(const fs::path& model) {
 }  // namespace
 
 TrainingOverlap check_scored_data(const ScoredData& scored,
-                                  const Config& config, const ModelCard& card,
+                                  const Config& config,
+                                  const ModelMetadata& metadata,
                                   const fs::path& model) {
   const fs::path split_csv = split_csv_of(model);
   TrainingOverlap overlap;
@@ -128,13 +129,14 @@ TrainingOverlap check_scored_data(const ScoredData& scored,
   else
     check_overlap(overlap, scored, config.data.allow_patient_leak);
   if (scored.split.empty()) {  // tables are others on purpose
-    check_prevalence(scored.set, card);
+    check_prevalence(scored.set, metadata);
     return overlap;
   }
-  check_known_split(scored, card, !split_csv.empty());
+  check_known_split(scored, metadata, !split_csv.empty());
   if (scored.split != "train") warn_of_pictures_in_two_splits(model);
   const Manifest& manifest = scored.set.dataset.manifest;
-  if (!card.manifest_sha256.empty() && card.manifest_sha256 != manifest.sha256)
+  if (!metadata.manifest_sha256.empty() &&
+      metadata.manifest_sha256 != manifest.sha256)
     log_warning("[evaluate] " + manifest.path +
                 " is not the file that the model was trained with: labels may "
                 "differ (NIH released two versions)");
@@ -162,28 +164,30 @@ void warn_of_another_models_table(const std::string& table,
               "another one do not fit");
 }
 
-const DecisionRules* rules_of_crops(const ModelCard& card, EvalCrops crops) {
-  if (!card.rules || card.rules->crops == choice_name(crops))
-    return card.rules ? &*card.rules : nullptr;
+const DecisionRules* rules_of_crops(const ModelMetadata& metadata,
+                                    EvalCrops crops) {
+  if (!metadata.rules || metadata.rules->crops == choice_name(crops))
+    return metadata.rules ? &*metadata.rules : nullptr;
   log_warning(
       std::string(
           "[thresholds] the model's thresholds and calibration are of ") +
-      "eval.crops=" + card.rules->crops +
+      "eval.crops=" + metadata.rules->crops +
       ", and these scores of eval.crops=" + choice_name(crops) +
-      ": they are not used. Hint: --set eval.crops=" + card.rules->crops);
+      ": they are not used. Hint: --set eval.crops=" + metadata.rules->crops);
   return nullptr;
 }
 
 const DecisionRules* rules_for(const TestSet& set,
                                const TrainingOverlap& overlap,
-                               const Config& config, const ModelCard& card) {
-  if (!card.rules) {
+                               const Config& config,
+                               const ModelMetadata& metadata) {
+  if (!metadata.rules) {
     log_info(
         "no operating points: the model was not scored on validation. Hint: "
         "--choose-on CSV, or data.val_fraction in training");
     return nullptr;
   }
-  if (card.rules->chosen_on == set.split.sha256) {
+  if (metadata.rules->chosen_on == set.split.sha256) {
     log_info(
         "no operating points: the model's thresholds were chosen on these "
         "very images");
@@ -194,9 +198,9 @@ const DecisionRules* rules_for(const TestSet& set,
              std::to_string(overlap.of_validation) + " of these images");
     return nullptr;
   }
-  if (card.out_of_fold)
+  if (metadata.out_of_fold)
     log_warning(std::string("[thresholds] ") + kChosenOutOfFold);
-  return rules_of_crops(card, config.eval.crops);
+  return rules_of_crops(metadata, config.eval.crops);
 }
 
 }  // namespace chexnet

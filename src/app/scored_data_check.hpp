@@ -6,7 +6,7 @@
 #include <string>
 
 #include "chexnet/config/config.hpp"
-#include "chexnet/train/model_card.hpp"
+#include "chexnet/train/model_metadata.hpp"
 #include "chexnet/train/run/dataset.hpp"
 #include "chexnet/train/run/training_overlap.hpp"
 
@@ -23,7 +23,7 @@ struct ScoredData {
 // not know and that cannot be checked, because the model lies outside of its
 // run.
 TrainingOverlap check_scored_data(const ScoredData& data, const Config& config,
-                                  const ModelCard& card,
+                                  const ModelMetadata& metadata,
                                   const std::filesystem::path& model);
 
 // A warning where thresholds come from a table that is none of the run's own:
@@ -36,9 +36,11 @@ void warn_of_another_models_table(const std::string& table,
 // very images of `set`, on some of them, or of scores over other crops.
 const DecisionRules* rules_for(const TestSet& set,
                                const TrainingOverlap& overlap,
-                               const Config& config, const ModelCard& card);
+                               const Config& config,
+                               const ModelMetadata& metadata);
 // Null without rules, or where they are for scores over other crops: then a
 // warning says so.
-const DecisionRules* rules_of_crops(const ModelCard& card, EvalCrops crops);
+const DecisionRules* rules_of_crops(const ModelMetadata& metadata,
+                                    EvalCrops crops);
 
 }  // namespace chexnet

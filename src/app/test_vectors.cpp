@@ -58,7 +58,8 @@ void write_inputs(const InputSet& set, const Config& config,
 }  // namespace
 
 std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
-                                          const ModelCard& card, int count,
+                                          const ModelMetadata& metadata,
+                                          int count,
                                           const ExportFolder& folder) {
   std::vector<TestVector> vectors;
   std::vector<std::string> images;
@@ -70,19 +71,19 @@ std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
     write_png(images.back(), drawn.pixels.data(), drawn.size);
   }
 
-  const Config config = model_config(file, card, {.last = for_reference});
+  const Config config = model_config(file, metadata, {.last = for_reference});
   const auto comm = solo_communicator();
   const Device device = choose_device(config.launch, *comm);
-  const InputSet set = load_inputs(config, images, card.findings,
+  const InputSet set = load_inputs(config, images, metadata.findings,
                                    TakenDicom::kChestXrays, *comm);
   write_inputs(set, config, vectors, folder);
-  const ModelNetworks networks(file, config, card, device, *comm);
+  const ModelNetworks networks(file, config, metadata, device, *comm);
   const LossWeights weights = no_loss_weights(set.dataset.manifest);
   const auto scored = predict_split(
       networks.context(config, *comm, device, set.dataset, weights), set.split,
       [] { return false; });
   const auto& probabilities = scored->predictions.probabilities;
-  const auto findings = static_cast<ptrdiff_t>(card.findings.size());
+  const auto findings = static_cast<ptrdiff_t>(metadata.findings.size());
   auto at = probabilities.begin();
   for (auto& vector : vectors) {
     vector.probabilities.assign(at, at + findings);

@@ -16,7 +16,8 @@ namespace chexnet {
 // `folder`, and computes them as `predict` does, in fp32 on this process's
 // CPUs. `file` is the model. Errors of read_network().
 std::vector<TestVector> make_test_vectors(const std::filesystem::path& file,
-                                          const ModelCard& card, int count,
+                                          const ModelMetadata& metadata,
+                                          int count,
                                           const ExportFolder& folder);
 
 }  // namespace chexnet

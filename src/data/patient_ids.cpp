@@ -41,11 +41,11 @@ PatientIds::PatientIds(const std::string& key)
   assert(!key.empty());
 }
 
-std::string PatientIds::written(const std::string& id) const {
+std::string PatientIds::in_files(const std::string& id) const {
   return key_.empty() ? id : prefix_ + keyed_digits(key_, id);
 }
 
-bool PatientIds::wrote(const std::string& id) const {
+bool PatientIds::is_own(const std::string& id) const {
   return is_pseudonym(id) && !key_.empty() && id.starts_with(prefix_);
 }
 
@@ -80,7 +80,7 @@ std::optional<PatientIds> ids_as_written(
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
   PatientIds ids(read_key(path, key_use()));
-  if (!ids.wrote(written.front())) return std::nullopt;
+  if (!ids.is_own(written.front())) return std::nullopt;
   return ids;
 }
 

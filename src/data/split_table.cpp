@@ -15,8 +15,8 @@ std::vector<SplitRow> split_rows(const Manifest& manifest, const Splits& splits,
   std::vector<SplitRow> rows;
   for (const Split* split : {&splits.train, &splits.val, &splits.test})
     for (const auto row : split->rows)
-      rows.push_back({manifest.images[row], ids.written(manifest.patients[row]),
-                      split->name});
+      rows.push_back({manifest.images[row],
+                      ids.in_files(manifest.patients[row]), split->name});
   return rows;
 }
 

@@ -12,7 +12,7 @@
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launchers.hpp"
-#include "chexnet/launch/network.hpp"
+#include "chexnet/launch/network_settings.hpp"
 
 namespace chexnet {
 namespace {

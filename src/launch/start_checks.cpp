@@ -16,7 +16,7 @@
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/child_process.hpp"
-#include "chexnet/launch/network.hpp"
+#include "chexnet/launch/network_settings.hpp"
 
 namespace chexnet {
 namespace {

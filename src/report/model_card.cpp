@@ -1,8 +1,8 @@
 #include "chexnet/report/model_card.hpp"
 
 #include "chexnet/report/run_results.hpp"
+#include "discrimination.hpp"
 #include "report_sections.hpp"
-#include "verdict.hpp"
 
 namespace chexnet {
 namespace {
@@ -137,7 +137,7 @@ std::string model_card(const std::filesystem::path& folder) {
          "\n## Which findings it tells apart\n\nOn " +
          plural(count_text(evaluation, "images"), "image") + " of the " +
          plain(split) + " split: mean AUROC " + mean_auroc_text(evaluation) +
-         ".\n\n" + bullets(sentences_of(verdicts_of(evaluation))) +
+         ".\n\n" + bullets(sentences_of(discrimination_of(evaluation))) +
          "\n## Not to be used for\n\n" +
          bullets(limits_of_use(results, split)) + "\n## Figures\n\n" +
          figures_table(evaluation) + points_table(evaluation) +

@@ -4,7 +4,7 @@
 //          "/data/St. Elsewhere/x y.png: gone"  ->  "PATH: gone"
 //   words  known names, as whole words
 //          "patient MRN-770000"                 ->  "patient PATIENT"
-//   looks  whatever looks like a name (looks.hpp)
+//   looks  whatever looks like a name (name_patterns.hpp)
 //          "00012345_003", "10.1.2.3"           ->  "ID", "ADDRESS"
 //
 // A known path goes first, because it may hold blanks that cut it into words.
@@ -20,7 +20,7 @@
 
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/plain_text.hpp"
-#include "looks.hpp"
+#include "name_patterns.hpp"
 
 namespace chexnet {
 namespace {
@@ -165,7 +165,7 @@ std::string Redaction::without_words(std::string_view text) const {
 }
 
 std::string Redaction::of_text(std::string_view text) const {
-  return without_looks(without_words(without_paths(text)));
+  return without_names(without_words(without_paths(text)));
 }
 
 // A number of "patients" is a count, and one in a list of them is a name.

@@ -7,11 +7,11 @@
 #include "chexnet/data/findings.hpp"
 #include "chexnet/report/plot.hpp"
 #include "chexnet/report/run_results.hpp"
+#include "discrimination.hpp"
 #include "page.hpp"
 #include "published_figures.hpp"
 #include "report_sections.hpp"
 #include "unit_plot.hpp"
-#include "verdict.hpp"
 
 namespace chexnet {
 namespace {
@@ -90,14 +90,14 @@ std::string what_it_is(const Json& results, const std::string& split) {
   return html_paragraph(story + what_of_patients(results));
 }
 
-std::string verdict_html(const Json& evaluation) {
+std::string discrimination_html(const Json& evaluation) {
   std::string html =
       "<p>Mean AUROC <strong>" + mean_auroc_text(evaluation, 2) +
       "</strong>; any finding against none " +
       with_interval(number(evaluation, "any_finding_auroc_mean_logit"),
                     interval(evaluation, "any_finding_interval"), 2) +
       ".</p>\n";
-  return html + html_list(sentences_of(verdicts_of(evaluation)));
+  return html + html_list(sentences_of(discrimination_of(evaluation)));
 }
 
 // The first rule of the list (Youden's), for what can be judged.
@@ -168,7 +168,7 @@ std::string opening(const Json& results, const std::string& split) {
   return html +
          "<div class=\"columns summary\"><div>\n<h3>Which findings it tells "
          "apart</h3>\n" +
-         verdict_html(evaluation) + decisions_html(evaluation) +
+         discrimination_html(evaluation) + decisions_html(evaluation) +
          "</div><div>\n" + forest_of(evaluation) +
          "<h3>Not to be used for</h3>\n" +
          html_list(limits_of_use(results, split)) + "</div></div>\n";

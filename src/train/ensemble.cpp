@@ -8,7 +8,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/safetensors.hpp"
-#include "model_description.hpp"
+#include "metadata_json.hpp"
 
 namespace chexnet {
 namespace {

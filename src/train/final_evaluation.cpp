@@ -11,7 +11,7 @@
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
-#include "chexnet/train/model_card.hpp"
+#include "chexnet/train/model_metadata.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/predict.hpp"
 #include "example_maps.hpp"
@@ -67,7 +67,7 @@ std::optional<DecisionRules> own_rules(const TrainingLoop::Parts& parts,
                                        bool best) {
   const auto file = parts.folder.path() / "checkpoints" /
                     (best ? "best" : "last") / "model.safetensors";
-  return read_model_card(file).rules;
+  return read_model_metadata(file).rules;
 }
 
 // By sex, view and age, as far as the table knows them.

@@ -77,7 +77,7 @@ at::Tensor GradientControl::scaled(const at::Tensor& dlogits) const {
   return scales_ ? dlogits * scale_.to(dlogits.scalar_type()) : dlogits;
 }
 
-void GradientControl::look_at(const at::Tensor& gradients) {
+void GradientControl::apply(const at::Tensor& gradients) {
   norm_ = norm_of(gradients);
   not_finite_ = at::isfinite(norm_).logical_not().to(at::kFloat);
   at::Tensor factor;

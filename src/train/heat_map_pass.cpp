@@ -96,7 +96,7 @@ BatchMaps middle_maps(Network& network, const at::Tensor& images,
                                 .to(at::kCPU, at::kDouble)
                                 .contiguous();
   const auto* first = logits.const_data_ptr<double>();
-  layer_cam.look_at(images);
+  layer_cam.compute(images);
   const auto map = [&layer_cam, &p](size_t image, size_t finding) {
     return placed(layer_cam.map(image, finding), layer_cam.width(),
                   layer_cam.height(), layer_cam.grid(), p);

@@ -9,7 +9,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/train/model_card.hpp"
+#include "chexnet/train/model_metadata.hpp"
 
 namespace chexnet {
 namespace {
@@ -156,7 +156,7 @@ ImportedNetwork import_network(const fs::path& weights,
   save_weights(
       into, network.parameters(), 0,
       {{"format", "pt"},
-       {"chexnet", model_description(imported.config, imported.findings)}});
+       {"chexnet", model_metadata(imported.config, imported.findings)}});
   return imported;
 }
 

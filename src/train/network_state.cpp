@@ -29,7 +29,7 @@
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/model/weights.hpp"
 #include "device_deadline.hpp"
-#include "model_description.hpp"
+#include "metadata_json.hpp"
 
 namespace chexnet {
 namespace {

@@ -10,11 +10,11 @@
 #include "chexnet/data/pipeline.hpp"
 #include "chexnet/model/weights.hpp"
 #include "chexnet/train/auto_batch.hpp"
-#include "chexnet/train/network_options.hpp"
 #include "chexnet/train/network_state.hpp"
+#include "chexnet/train/precision.hpp"
 #include "chexnet/train/run/recipe.hpp"
 #include "device_deadline.hpp"
-#include "first_contact.hpp"
+#include "device_self_test.hpp"
 #include "start.hpp"
 
 namespace chexnet {
@@ -73,12 +73,12 @@ void set_up_gpu(Device& device, const Config& config, Communicator& comm,
   if (device.cuda == nullptr) return;
   device.cuda->mark_ranges(profiler);
   device.own_kernels =
-      check_first_contact({choice_name(config.model.arch),
-                           resolve_precision(config.train.precision, device),
-                           config.launch.gradient_compression,
-                           own_engine_on(device, config.train.engine),
-                           config.model.sync_batchnorm && comm.size() > 1},
-                          contact_of(device), comm, config.launch.timeout_s);
+      self_test_once({choice_name(config.model.arch),
+                      resolve_precision(config.train.precision, device),
+                      config.launch.gradient_compression,
+                      own_engine_on(device, config.train.engine),
+                      config.model.sync_batchnorm && comm.size() > 1},
+                     tested_device(device), comm, config.launch.timeout_s);
 }
 
 // What a run has read before and cannot find now went away with its storage,

@@ -20,7 +20,7 @@
 namespace chexnet {
 
 // A GPU shows what `profiler` records, and says by a self-test whether it may
-// compute by our own kernels. Collective; DeviceError of check_first_contact.
+// compute by our own kernels. Collective; DeviceError of self_test_once.
 void set_up_gpu(Device& device, const Config& config, Communicator& comm,
                 Profiler& profiler);
 

@@ -29,7 +29,7 @@
 #include "chexnet/launch/run_lock.hpp"
 #include "chexnet/report/timeline.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
-#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/precision.hpp"
 #include "chexnet/train/run/config_agreement.hpp"
 #include "chexnet/train/run/split_check.hpp"
 #include "records.hpp"

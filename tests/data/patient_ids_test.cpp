@@ -26,17 +26,17 @@ Config config_of(ManifestFormat format, const std::filesystem::path& key) {
 
 TEST_CASE("a pseudonym tells patients and keys apart, and no more") {
   const PatientIds ids(kKey);
-  const std::string a = ids.written("12345"), b = ids.written("12346");
+  const std::string a = ids.in_files("12345"), b = ids.in_files("12346");
   CHECK(is_pseudonym(a));
-  CHECK(a == PatientIds(kKey).written("12345"));
+  CHECK(a == PatientIds(kKey).in_files("12345"));
   CHECK(a != b);
   CHECK(a.substr(0, 6) == b.substr(0, 6));  // of one key
   CHECK(a.find("12345") == std::string::npos);
   const PatientIds other(kOtherKey);
-  CHECK(ids.wrote(b));
-  CHECK_FALSE(other.wrote(b));
-  CHECK(other.written("12345").substr(7) != a.substr(7));
-  CHECK(PatientIds().written("12345") == "12345");
+  CHECK(ids.is_own(b));
+  CHECK_FALSE(other.is_own(b));
+  CHECK(other.in_files("12345").substr(7) != a.substr(7));
+  CHECK(PatientIds().in_files("12345") == "12345");
 }
 
 TEST_CASE("an id of a table is no pseudonym by chance") {
@@ -51,25 +51,25 @@ TEST_CASE("an id of a table is no pseudonym by chance") {
 TEST_CASE("the public layouts keep their ids, a site's table gets pseudonyms") {
   const ScratchFolder folder;
   const auto key = folder.path() / "key";
-  CHECK(patient_ids(config_of(ManifestFormat::kNih, key)).written("7") == "7");
-  CHECK(patient_ids(config_of(ManifestFormat::kChexpert, key)).written("7") ==
+  CHECK(patient_ids(config_of(ManifestFormat::kNih, key)).in_files("7") == "7");
+  CHECK(patient_ids(config_of(ManifestFormat::kChexpert, key)).in_files("7") ==
         "7");
   CHECK_FALSE(std::filesystem::exists(key));
   Config config = config_of(ManifestFormat::kCsv, key);
-  const std::string made = patient_ids(config).written("7");
+  const std::string made = patient_ids(config).in_files("7");
   CHECK(is_pseudonym(made));
-  CHECK(patient_ids(config).written("7") == made);  // the key stays
+  CHECK(patient_ids(config).in_files("7") == made);  // the key stays
   struct stat info {};
   REQUIRE(::stat(key.c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
   // Of several tables one is enough.
   config.data.manifest.format = {ManifestFormat::kNih, ManifestFormat::kCsv};
-  CHECK(patient_ids(config).written("7") == made);
+  CHECK(patient_ids(config).in_files("7") == made);
   config.privacy.ids = PatientIdForm::kPlain;
-  CHECK(patient_ids(config).written("7") == "7");
+  CHECK(patient_ids(config).in_files("7") == "7");
   config.data.manifest.format = {ManifestFormat::kNih};
   config.privacy.ids = PatientIdForm::kPseudonym;
-  CHECK(patient_ids(config).written("7") == made);
+  CHECK(patient_ids(config).in_files("7") == made);
 }
 
 TEST_CASE("a key that others can read, or that is short, is refused") {
@@ -81,7 +81,7 @@ TEST_CASE("a key that others can read, or that is short, is refused") {
           patient_ids(config);
         }).find("privacy.key") != std::string::npos);
   ::chmod(key.c_str(), 0600);
-  CHECK(is_pseudonym(patient_ids(config).written("7")));
+  CHECK(is_pseudonym(patient_ids(config).in_files("7")));
   std::ofstream(key, std::ios::trunc) << "short";
   CHECK(error_of<DataError>([&] { patient_ids(config); }).find("5 bytes") !=
         std::string::npos);
@@ -93,18 +93,18 @@ TEST_CASE("who has no key, or another one, cannot read pseudonyms") {
              other = folder.write("o", kOtherKey);
   ::chmod(key.c_str(), 0600);
   ::chmod(other.c_str(), 0600);
-  const std::string written = PatientIds(kKey).written("7");
+  const std::string written = PatientIds(kKey).in_files("7");
   const auto read = [&](const std::filesystem::path& path) {
     return ids_as_written({std::nullopt, path.string()}, {written});
   };
   REQUIRE(read(key));
-  CHECK(read(key)->written("7") == written);
+  CHECK(read(key)->in_files("7") == written);
   CHECK_FALSE(read(other));
   CHECK_FALSE(read(folder.path() / "none"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "none"));  // none is made
-  CHECK(ids_as_written({}, {"7"})->written("7") == "7");
+  CHECK(ids_as_written({}, {"7"})->in_files("7") == "7");
   // A table of its own may hold what looks like one.
-  CHECK(ids_as_written({}, {written, "7"})->written("7") == "7");
+  CHECK(ids_as_written({}, {written, "7"})->in_files("7") == "7");
 }
 
 TEST_CASE("a list of splits comes back as it was written") {
@@ -123,7 +123,7 @@ TEST_CASE("a list of splits comes back as it was written") {
   const auto rows = read_splits_csv(path);
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].image == "b, c.png");
-  CHECK(rows[0].patient == ids.written("\"2\""));
+  CHECK(rows[0].patient == ids.in_files("\"2\""));
   CHECK(rows[0].split == "train");
   CHECK(rows[2].split == "test");
   write_splits_csv(path, split_rows(manifest, splits, {}));

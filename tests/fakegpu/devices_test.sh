@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two ranks that meet on one GPU are told why: too many ranks, a list of MIG devices, of which CUDA shows a process the
-# first, or MIG devices of one GPU. And the self-test of a first contact, and whose clock the bench goes by.
+# first, or MIG devices of one GPU. And the self-test of a first run on a GPU, and whose clock the bench goes by.
 source tests/fakegpu/lib.sh
 export FAKE_CUDA_DEVICES=1
 ranks() { mpi 2 train "$small" "${fake[@]}" --set train.max_steps=1 --out "$scratch/run" >/dev/null 2>"$scratch/err.txt"; }

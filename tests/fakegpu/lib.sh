@@ -5,7 +5,7 @@ source tests/lib.sh
 export FAKE_CUDA_DEVICES=4 FAKE_CUDA_DELAY_US=${FAKE_CUDA_DELAY_US:-20}
 fake=(--set launch.device=fake --set train.precision=fp32)  # a GPU's auto is bf16, in which the CPU takes eight times as long
 cpu=(--set launch.device=cpu --set train.engine=aten)
-# The self-test of a first contact is made here, once for a build: in the tests faults are counted from the first step on.
+# The self-test of a first run is made here, once for a build: in the tests faults are counted from the first step on.
 export XDG_CACHE_HOME=$CHEXNET_BUILD/test-cache
 contact=$XDG_CACHE_HOME/made
 if [ ! "$contact" -nt "$CHEXNET_PROGRAM" ] || [ ! "$contact" -nt "$CHEXNET_BUILD/libchexnet_fakegpu.so" ]; then

@@ -34,7 +34,7 @@ TEST_CASE("the middle map's gradient is that of differences") {
     INFO(arch);
     Made made(arch, {.precision = Precision::kFp64});
     LayerCam layer_cam(made.network);
-    layer_cam.look_at(noise_images(2, 64));
+    layer_cam.compute(noise_images(2, 64));
     const at::Tensor middle = layer_cam.middle().narrow(0, 1, 1);
     CHECK(at::allclose(
         logits_of(made.network, layer_cam.middle()),
@@ -65,7 +65,7 @@ TEST_CASE("LayerCAM is what positive gradients make of the middle map") {
   p.value(p.id_of("features.transition2.norm.bias")).fill_(10);
   p.refresh_compute_copies();
   LayerCam layer_cam(made.network);
-  layer_cam.look_at(noise_images(2, 64));
+  layer_cam.compute(noise_images(2, 64));
   REQUIRE((layer_cam.height() == 8 && layer_cam.width() == 8));
   int below_0 = 0;                   // values that become 0
   for (const size_t image : {1, 0})  // in any order
@@ -96,7 +96,7 @@ TEST_CASE("LayerCAM does not ask who computes the network, nor in what",
     const auto map = [&](NetworkOptions options) {
       Made made(arch, std::move(options));
       LayerCam layer_cam(made.network);
-      layer_cam.look_at(images);
+      layer_cam.compute(images);
       return layer_cam.map(0, 1);
     };
     const auto engine = map({}), aten = map({.own_engine = false}),
@@ -119,7 +119,7 @@ TEST_CASE("LayerCAM between two training steps changes no gradient") {
       at::ones_like(made.network.forward(images, Mode::kTraining)));
   const at::Tensor before = gradients.clone();
   LayerCam layer_cam(made.network);
-  layer_cam.look_at(images);
+  layer_cam.compute(images);
   layer_cam.map(0, 0);
   CHECK(at::equal(before, gradients));
 }
@@ -131,14 +131,14 @@ TEST_CASE("the middle map's pixels are where the grid says") {
     Made made(arch, {});
     LayerCam layer_cam(made.network);
     const at::Tensor gray = at::full({1, 1, 128, 128}, 100, at::kByte);
-    layer_cam.look_at(gray);
+    layer_cam.compute(gray);
     const at::Tensor without = layer_cam.middle().clone();
     double error = 0;
     const std::vector<int64_t> places = {52, 56, 60, 64};
     for (const int64_t at : places) {
       at::Tensor spot = gray.clone();
       spot.narrow(2, at - 4, 8).narrow(3, at - 4, 8).fill_(200);
-      layer_cam.look_at(spot);
+      layer_cam.compute(spot);
       const at::Tensor change = (layer_cam.middle() - without)
                                     .to(at::kDouble)
                                     .square()

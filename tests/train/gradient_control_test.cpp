@@ -19,36 +19,36 @@ TEST_CASE(
     "steps") {
   GradientControl control(gradients(3), 0, LossScale::for_fp16());
   CHECK(control.scaled(at::ones({1})).item<float>() == 65536);
-  control.look_at(gradients(INFINITY));
+  control.apply(gradients(INFINITY));
   CHECK(control.not_finite().item<float>() == 1);
   CHECK(control.loss_scale().value == 32768);
-  for (int i = 0; i < 2000; ++i) control.look_at(gradients(3));
+  for (int i = 0; i < 2000; ++i) control.apply(gradients(3));
   CHECK(control.loss_scale().value == 65536);
   CHECK(control.loss_scale().good == 0);
-  for (int i = 0; i < 40; ++i) control.look_at(gradients(NAN));
+  for (int i = 0; i < 40; ++i) control.apply(gradients(NAN));
   CHECK(control.loss_scale().value == 1);
 }
 
 TEST_CASE("a fixed scale is taken out of norm and gradient, and stays") {
   GradientControl control(gradients(3), 0, {.value = 1024});
   at::Tensor g = gradients(3) * 1024;
-  control.look_at(g);
+  control.apply(g);
   CHECK(at::equal(g, gradients(3)));
   CHECK(control.norm().item<double>() == 5);
   CHECK(control.not_finite().item<float>() == 0);
-  control.look_at(gradients(INFINITY));
+  control.apply(gradients(INFINITY));
   CHECK(control.loss_scale().value == 1024);
 }
 
 TEST_CASE("clipping shortens long gradients and leaves short ones") {
   GradientControl control(gradients(3), 2.5, {});
   at::Tensor g = gradients(3);
-  control.look_at(g);
+  control.apply(g);
   CHECK(at::allclose(g, gradients(3) / 2));
   CHECK(control.norm().item<double>() == 5);
   GradientControl wide(gradients(3), 6, {});
   g = gradients(3);
-  wide.look_at(g);
+  wide.apply(g);
   CHECK(at::equal(g, gradients(3)));
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("what is 0 stays 0 when the gradient is not finite") {
     for (const auto& scale : {LossScale{}, LossScale::for_fp16()}) {
       GradientControl control(gradients(3), 1, scale);
       at::Tensor g = gradients(bad);
-      control.look_at(g);
+      control.apply(g);
       CHECK(control.not_finite().item<float>() == 1);
       CHECK(g[1].item<float>() == 0);
     }

@@ -23,8 +23,7 @@ TEST_CASE(
   config.data.resize = 35;
   config.data.crop = 32;
   const auto error_with_begin = [&](int begin) {
-    auto description =
-        nlohmann::json::parse(model_description(config, dataset));
+    auto description = nlohmann::json::parse(model_metadata(config, dataset));
     description["preprocessing"]["eval_crop_begin"] = begin;
     save_weights(folder / "model.safetensors", network.parameters(), 1,
                  {{"format", "pt"}, {"chexnet", description.dump()}});
@@ -70,7 +69,7 @@ struct Trained {
   }
   void write(const std::filesystem::path& folder) const {
     write_network(folder, network.parameters(), optimizer, 3,
-                  model_description(Config(), two_findings()));
+                  model_metadata(Config(), two_findings()));
   }
 };
 
@@ -91,9 +90,10 @@ TEST_CASE("weights and optimizer are the same bits after a checkpoint") {
   REQUIRE(after.size() == before.size());
   for (size_t i = 0; i < after.size(); ++i)
     CHECK(at::equal(after[i].second, before[i].second));
-  const ModelCard card = read_model_card(folder / "model.safetensors");
-  CHECK(card.findings == kTwoFindings);
-  CHECK(card.config.find("arch: ") != std::string::npos);
+  const ModelMetadata metadata =
+      read_model_metadata(folder / "model.safetensors");
+  CHECK(metadata.findings == kTwoFindings);
+  CHECK(metadata.config.find("arch: ") != std::string::npos);
 }
 
 TEST_CASE(

@@ -10,7 +10,7 @@
 #include "support/forwarding_communicator.hpp"
 #include "support/planted_backend.hpp"
 #include "support/thread_world.hpp"
-#include "train/first_contact.hpp"
+#include "train/device_self_test.hpp"
 
 using namespace chexnet;
 
@@ -111,12 +111,12 @@ TEST_CASE("the self-test holds the all-reduce to its definition") {
   CHECK(reduced(true).difference > reduced(true).allowed);
 }
 
-TEST_CASE("a device is tested at first contact and not again") {
+TEST_CASE("a device is tested at its first run and not again") {
   const ScratchFolder folder;
   setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
   const auto solo = solo_communicator();
   const SelfTestSubject subject{.arch = "densenet121", .own_kernels = false};
-  const Contact contact{at::kCPU, "GPU A of node1", "GPU A, driver 1"};
+  const TestedDevice tested{at::kCPU, "GPU A of node1", "GPU A, driver 1"};
   int made = 0;
   const auto counted = [&](double factor) {
     auto backends =
@@ -128,15 +128,14 @@ TEST_CASE("a device is tested at first contact and not again") {
     };
     return backends;
   };
-  const std::string text = error_of<DeviceError>([&] {
-    check_first_contact(subject, contact, *solo, kTimeout_s, counted(2));
-  });
+  const std::string text = error_of<DeviceError>(
+      [&] { self_test_once(subject, tested, *solo, kTimeout_s, counted(2)); });
   CHECK(
       text.starts_with("[self-test] GPU A of node1 computes wrongly. "
                        "densenet121, fp32: gradients of features.conv0 "));
-  check_first_contact(subject, contact, *solo, kTimeout_s, counted(1));
+  self_test_once(subject, tested, *solo, kTimeout_s, counted(1));
   CHECK(made == 2);  // what failed was not remembered
-  check_first_contact(subject, contact, *solo, kTimeout_s, counted(2));
+  self_test_once(subject, tested, *solo, kTimeout_s, counted(2));
   CHECK(made == 2);
   unsetenv("XDG_CACHE_HOME");
 }
@@ -146,7 +145,7 @@ TEST_CASE("where our kernels disagree, LibTorch's are tested and compute") {
   setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
   const auto solo = solo_communicator();
   const SelfTestSubject subject{.arch = "densenet121"};
-  const Contact contact{at::kCPU, "GPU A of node1", "GPU A, driver 1"};
+  const TestedDevice tested{at::kCPU, "GPU A of node1", "GPU A, driver 1"};
   // The network `bad` of those that are made computes a wrong gradient.
   const auto own_kernels = [&](int bad) {
     auto backends = planted({});
@@ -158,7 +157,7 @@ TEST_CASE("where our kernels disagree, LibTorch's are tested and compute") {
     backends[0].make = [&](const BackendContext& context) {
       return ++made == bad ? wrong(context) : right(context);
     };
-    return check_first_contact(subject, contact, *solo, kTimeout_s, backends);
+    return self_test_once(subject, tested, *solo, kTimeout_s, backends);
   };
   CHECK_FALSE(own_kernels(1));  // ours: the second network is LibTorch's
   CHECK(own_kernels(2));        // what failed was not remembered

@@ -95,7 +95,7 @@ TEST_CASE("a checkpoint holds the average, and training goes on without it") {
   const at::Tensor weights = network.parameters().flat_values().clone(),
                    average = step.average().values().clone();
   write_network(folder.path(), network.parameters(), step.optimizer(), 2,
-                model_description(Config(), dataset), &step.average());
+                model_metadata(Config(), dataset), &step.average());
   CHECK(at::equal(network.parameters().flat_values(), weights));
 
   Started scored_start(2, Precision::kFp32);

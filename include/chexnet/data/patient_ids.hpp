@@ -17,9 +17,9 @@ class PatientIds {
   explicit PatientIds(const std::string& key);
 
   // "pKKKK-0123456789abcdef", where KKKK tells keys apart; plain: `id` itself.
-  std::string written(const std::string& id) const;
+  std::string in_files(const std::string& id) const;
   // Whether this is a pseudonym of this key.
-  bool wrote(const std::string& id) const;
+  bool is_own(const std::string& id) const;
 
  private:
   std::string key_, prefix_;  // empty: plain

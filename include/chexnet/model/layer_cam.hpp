@@ -38,7 +38,7 @@ class LayerCam {
 
   // images: uint8 [N,1,H,W], of which map() then tells; those before are
   // forgotten.
-  void look_at(const at::Tensor& images);
+  void compute(const at::Tensor& images);
   int height() const;
   int width() const;
   MapGrid grid() const;  // of the map's pixels in the input

@@ -21,7 +21,7 @@ class GradientControl {
   // The gradient of a loss, times the loss scale.
   at::Tensor scaled(const at::Tensor& dlogits) const;
   // Looks at the reduced gradient, takes the loss scale out and clips it.
-  void look_at(const at::Tensor& gradients);
+  void apply(const at::Tensor& gradients);
   // Of the last look: the norm before clipping, and 1 where it was not finite,
   // 0 else; scalars. Nothing may change then.
   const at::Tensor& norm() const { return norm_; }

@@ -11,7 +11,7 @@
 #include "chexnet/config/config.hpp"
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/model/network.hpp"
-#include "chexnet/train/model_card.hpp"
+#include "chexnet/train/model_metadata.hpp"
 #include "chexnet/train/optimizer.hpp"
 #include "chexnet/train/run/dataset.hpp"
 #include "chexnet/train/weight_average.hpp"

@@ -115,7 +115,7 @@ void Observer::announce(const Failure& failure,
                         const std::vector<RankView>& views) {
   announced_ = true;
   const int code = failure.exit_code();
-  end_.limit_time(code);
+  end_.exit_within_limit(code);
   try {
     end_.explain(failure, views);
   } catch (const std::exception& e) {

@@ -95,7 +95,7 @@ bool Reporter::is_cut_off() const {
 
 void Reporter::end_host() {
   const int code = static_cast<int>(ExitCode::kDevice);
-  end_.limit_time(code);
+  end_.exit_within_limit(code);
   end_.log_line("[watchdog] " + options_.host + ": no heartbeat from ranks " +
                 std::to_string(options_.observers.front()) + " and " +
                 std::to_string(options_.observers.back()) + " for " +

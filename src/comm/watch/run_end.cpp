@@ -33,7 +33,9 @@ class ProcessEnd final : public RunEnd {
   bool launcher_ends_job() const override {
     return chexnet::launcher_ends_job();
   }
-  void limit_time(int code) override { exit_within(kFileTimeout_s, code); }
+  void exit_within_limit(int code) override {
+    exit_within(kFileTimeout_s, code);
+  }
 
   void explain(const Failure& failure,
                const std::vector<RankView>& views) override {
@@ -75,7 +77,7 @@ class ProcessEnd final : public RunEnd {
   void log_line(const std::string& error) override { log_error(error); }
 
   void end_process(int code) override {
-    limit_time(code);
+    exit_within_limit(code);
     try {
       last_act_();
     } catch (const std::exception& e) {

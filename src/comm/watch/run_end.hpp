@@ -21,7 +21,7 @@ class RunEnd {
   virtual bool launcher_ends_job() const = 0;
   // From now on this process ends with `code` within seconds, whatever hangs in
   // between: a file system, or the pipe that the log goes to.
-  virtual void limit_time(int code) = 0;
+  virtual void exit_within_limit(int code) = 0;
   // postmortem.json, unless somebody has explained this run's end already; and
   // the sentence in the log, where no parent will read it there. Does not wait
   // for storage that hangs. May throw when the file cannot be written.
@@ -33,7 +33,7 @@ class RunEnd {
 };
 
 // Of this process. `resume_command`: for the post-mortem. `last_act`: comes
-// before the process ends, within limit_time(); may throw.
+// before the process ends, within exit_within_limit(); may throw.
 std::unique_ptr<RunEnd> process_end(std::filesystem::path run_folder,
                                     std::string resume_command,
                                     std::function<void()> last_act);

@@ -105,7 +105,7 @@ LayerCam::LayerCam(Network& network)
     : layers_(std::make_unique<Layers>(network)) {}
 LayerCam::~LayerCam() = default;
 
-void LayerCam::look_at(const at::Tensor& images) {
+void LayerCam::compute(const at::Tensor& images) {
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   layers_->graph.reset();
   layers_->middle = layers_->backbone->to_middle(

@@ -10,7 +10,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/model/engine/network_spec.hpp"
-#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/precision.hpp"
 
 namespace chexnet {
 namespace {

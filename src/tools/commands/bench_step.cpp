@@ -21,7 +21,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
-#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/precision.hpp"
 #include "step_bench.hpp"
 
 namespace chexnet {

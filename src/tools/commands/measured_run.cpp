@@ -6,7 +6,7 @@
 #include "chexnet/config/load.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
-#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/precision.hpp"
 #include "chexnet/train/run/config_agreement.hpp"
 #include "chexnet/train/trainer.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "chexnet/comm/gather_json.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/precision.hpp"
 #include "chexnet/train/self_test.hpp"
 #include "health_table.hpp"
 

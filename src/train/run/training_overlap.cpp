@@ -30,7 +30,7 @@ TrainingOverlap training_overlap(const std::filesystem::path& split_csv,
   for (const auto row : rows) {
     const bool known_image = images.contains(manifest.images[row]);
     const bool known_patient =
-        ids && patients.contains(ids->written(manifest.patients[row]));
+        ids && patients.contains(ids->in_files(manifest.patients[row]));
     if (validation.contains(manifest.images[row])) ++overlap.of_validation;
     if (known_image) ++overlap.images;
     if (known_image || known_patient) ++overlap.of_patients;

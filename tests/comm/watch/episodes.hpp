@@ -12,8 +12,8 @@
 #include <set>
 #include <vector>
 
+#include "bad_network.hpp"
 #include "simulated_cluster.hpp"
-#include "weather.hpp"
 
 namespace chexnet {
 

@@ -81,7 +81,7 @@ class FakeEnd final : public RunEnd {
   FakeEnd(FakeRunFolder& folder, int rank, const double& now)
       : folder_(folder), rank_(rank), now_(now) {}
   bool launcher_ends_job() const override { return launcher_ends; }
-  void limit_time(int code) override { limited = code; }
+  void exit_within_limit(int code) override { limited = code; }
   void explain(const Failure& failure,
                const std::vector<RankView>& views) override {
     if (!folder_.sentences.empty()) return;

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "bad_network.hpp"
 #include "episodes.hpp"
 #include "simulated_cluster.hpp"
 #include "support/catch.hpp"
 #include "support/long_tests.hpp"
-#include "weather.hpp"
 
 using namespace chexnet;
 

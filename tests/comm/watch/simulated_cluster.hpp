@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "bad_network.hpp"
 #include "chexnet/launch/timeouts.hpp"
 #include "comm/watch/observer.hpp"
 #include "comm/watch/peers.hpp"
 #include "comm/watch/reporter.hpp"
 #include "comm/watch/transport.hpp"
 #include "fake_parts.hpp"
-#include "weather.hpp"
 
 namespace chexnet {
 

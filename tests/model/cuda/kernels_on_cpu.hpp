@@ -80,7 +80,7 @@ struct Elements {
              space::read(v, to);                                   \
            },                                                      \
            [](const float(&from)[space::kWidth]) {                 \
-             return space::written(from);                          \
+             return space::packed(from);                           \
            }>
 
 }  // namespace

@@ -248,7 +248,7 @@ KERNEL void __launch_bounds__(kMappingThreads)
           v[i] = normal.of(v[i] - normal.center[i], i) + more[i];
           if (n.relu) v[i] = relu(v[i]);
         }
-        y[row * n.vectors + p.vector] = written(v);
+        y[row * n.vectors + p.vector] = packed(v);
       });
 }
 
@@ -320,7 +320,7 @@ __device__ inline void backward_sums(const BatchNormArguments& n,
         read(before, v);
         for (int i = 0; i < kWidth; ++i)
           d[i] = fmaf(d[i], normal.scale[i], v[i]);
-        dx[row * sum_of.dx.apart + p.vector] = written(d);
+        dx[row * sum_of.dx.apart + p.vector] = packed(d);
       });
   if (!add_all(sums, partial, total)) return;
   if (threadIdx.y != 0 || p.row == kNoRow) return;
@@ -385,7 +385,7 @@ KERNEL void __launch_bounds__(kMappingThreads)
         read(loaded.second, v);
         for (int i = 0; i < kWidth; ++i)
           d[i] -= fmaf(v[i] - center[i], slope[i], offset[i]);
-        dx[row * vectors + p.vector] = written(d);
+        dx[row * vectors + p.vector] = packed(d);
       });
 }
 
@@ -419,7 +419,7 @@ __device__ inline void backward_map(const BatchNormArguments& n,
             d[i] = 0;
           d[i] = fmaf(d[i], normal.scale[i], fmaf(distance, slope[i], flat[i]));
         }
-        dx[row * n.vectors + p.vector] = written(d);
+        dx[row * n.vectors + p.vector] = packed(d);
       });
 }
 

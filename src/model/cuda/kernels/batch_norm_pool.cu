@@ -46,7 +46,7 @@ __device__ inline void activate(const Normal& normal, const Vector& x,
   read(x, y);
   for (int i = 0; i < kWidth; ++i)
     y[i] = relu(normal.of(y[i] - normal.center[i], i));
-  read(written(y), y);
+  read(packed(y), y);
 }
 
 __device__ inline Row windows_of(const PoolShape& shape) {
@@ -88,7 +88,7 @@ KERNEL void __launch_bounds__(kMappingThreads)
           where[i] = pixel;
         }
     }
-    y[at * n.vectors + p.vector] = written(best);
+    y[at * n.vectors + p.vector] = packed(best);
     Argmax bytes = {};
     for (int i = 0; i < kWidth; ++i)
       bytes.words[i / 4] |= where[i] << i % 4 * 8;
@@ -120,7 +120,7 @@ KERNEL void __launch_bounds__(kMappingThreads)
       for (int i = 0; i < kWidth; ++i) sum[i] += v[i];
     }
     for (int i = 0; i < kWidth; ++i) sum[i] *= 0.25F;
-    y[at * n.vectors + p.vector] = written(sum);
+    y[at * n.vectors + p.vector] = packed(sum);
   }
 }
 

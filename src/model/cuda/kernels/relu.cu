@@ -16,6 +16,6 @@ KERNEL void __launch_bounds__(256)
     read(y[at], v);
     for (int i = 0; i < kWidth; ++i)
       if (v[i] <= 0) d[i] = 0;
-    dx[at] = written(d);
+    dx[at] = packed(d);
   }
 }

@@ -56,7 +56,7 @@ __device__ inline float as_float(unsigned int bits) {
 __device__ inline void read(const Vector& vector, float (&to)[kWidth]) {
   for (int i = 0; i < kWidth; ++i) to[i] = as_float(vector.words[i]);
 }
-__device__ inline Vector written(const float (&from)[kWidth]) {
+__device__ inline Vector packed(const float (&from)[kWidth]) {
   Vector vector;
   for (int i = 0; i < kWidth; ++i) vector.words[i] = __float_as_uint(from[i]);
   return vector;
@@ -69,7 +69,7 @@ __device__ inline void read(const Vector& vector, float (&to)[kWidth]) {
     to[i] = half_to_float(
         static_cast<unsigned short>(vector.words[i / 2] >> (i % 2 * 16)));
 }
-__device__ inline Vector written(const float (&from)[kWidth]) {
+__device__ inline Vector packed(const float (&from)[kWidth]) {
   Vector vector;
   for (int i = 0; i < 4; ++i)
     vector.words[i] =
@@ -92,7 +92,7 @@ __device__ inline unsigned int bf16_bits(float value) {
   if (value != value) return 0x7fc0U;
   return (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
 }
-__device__ inline Vector written(const float (&from)[kWidth]) {
+__device__ inline Vector packed(const float (&from)[kWidth]) {
   Vector vector;
   for (int i = 0; i < 4; ++i) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

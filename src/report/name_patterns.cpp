@@ -1,4 +1,4 @@
-#include "looks.hpp"
+#include "name_patterns.hpp"
 
 #include <algorithm>
 #include <array>
@@ -47,7 +47,7 @@ bool of_program(std::string_view file) {
 }
 
 // What a chunk is by its looks, or "".
-std::string looks_like(std::string_view chunk) {
+std::string kind_of_name(std::string_view chunk) {
   if (const auto colon = chunk.find("://"); colon != std::string_view::npos)
     return std::string(chunk.substr(0, colon)) + "://PLACE";
   if (chunk.find('@') != std::string_view::npos) return "ADDRESS";
@@ -110,7 +110,7 @@ size_t end_of_image(std::string_view text, size_t at) {
   return first == std::string::npos ? at : at + first;
 }
 
-std::string without_looks(std::string_view text) {
+std::string without_names(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
     if (separates(text[at])) {
@@ -121,7 +121,7 @@ std::string without_looks(std::string_view text) {
     while (end < text.size() && !separates(text[end])) ++end;
     const std::string_view chunk = text.substr(at, end - at);
     const size_t size = kept_behind(chunk);
-    const std::string by = looks_like(chunk.substr(0, size));
+    const std::string by = kind_of_name(chunk.substr(0, size));
     const bool is_place = by == "PATH" || by.ends_with("://PLACE");
     const size_t image_end = is_place ? end_of_image(text, at) : at;
     if (image_end > end) {

@@ -14,7 +14,7 @@ namespace chexnet {
 // good. Each interval is of its finding alone, not corrected for the choice
 // among all of them. The steps 0.8 and 0.7 are those of Hosmer and Lemeshow
 // (Applied Logistic Regression, 2000), "excellent" and "acceptable".
-struct Verdicts {
+struct Discrimination {
   // Names of findings; each is in one list.
   std::vector<std::string> well;       // at least 0.8
   std::vector<std::string> fairly;     // at least 0.7
@@ -28,9 +28,9 @@ struct Verdicts {
   std::vector<std::string> too_few;  // under ten positives or five patients
 };
 // `evaluation`: of results.json.
-Verdicts verdicts_of(const Json& evaluation);
+Discrimination discrimination_of(const Json& evaluation);
 // One sentence for each list that is not empty.
-std::vector<std::string> sentences_of(const Verdicts& verdicts);
+std::vector<std::string> sentences_of(const Discrimination& found);
 
 // What such a network must not be used for. `results`: all of results.json.
 std::vector<std::string> limits_of_use(const Json& results,

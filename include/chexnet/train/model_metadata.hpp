@@ -16,10 +16,10 @@ namespace chexnet {
 
 // The JSON text in model.safetensors' metadata: arch, findings in the order of
 // the outputs, preprocessing, config, splits, versions.
-std::string model_description(const Config& config, const Dataset& dataset);
+std::string model_metadata(const Config& config, const Dataset& dataset);
 // Of a network that others trained, nobody knows on which table and splits.
-std::string model_description(const Config& config,
-                              const std::vector<std::string>& findings);
+std::string model_metadata(const Config& config,
+                           const std::vector<std::string>& findings);
 
 // Copies the model file `from` to `into` with `rules` for its weights, which
 // replace those that it had. What they are for is noted with them.
@@ -32,7 +32,7 @@ void write_decision_rules(const std::filesystem::path& from,
 // when its decision rules are of another model (other weights, other findings
 // or another order of them, other preprocessing) or were edited. Warns of
 // rules without the SHA-256 that would tell.
-struct ModelCard {
+struct ModelMetadata {
   std::string config;                         // YAML, without places
   std::vector<std::string> findings;          // in the order of the outputs
   std::string manifest_sha256;                // of the table; empty: not known
@@ -44,6 +44,6 @@ struct ModelCard {
   size_t members = 1;
   bool out_of_fold = false;  // its rules are (kChosenOutOfFold)
 };
-ModelCard read_model_card(const std::filesystem::path& file);
+ModelMetadata read_model_metadata(const std::filesystem::path& file);
 
 }  // namespace chexnet

@@ -1,4 +1,4 @@
-#include "chexnet/launch/network.hpp"
+#include "chexnet/launch/network_settings.hpp"
 
 #include <cstdlib>
 

@@ -14,13 +14,13 @@
 namespace chexnet {
 
 // A rank's device as it is told from others.
-struct Contact {
+struct TestedDevice {
   at::Device where = at::kCPU;
   std::string place;  // for people: model, UUID and host
   // All that its results depend on: model, driver, libraries and this program.
   std::string identity;
 };
-Contact contact_of(const Device& device);  // device.cuda is not null
+TestedDevice tested_device(const Device& device);  // device.cuda is not null
 
 // Collective, before training. Where any rank's device has not passed for this
 // user: the self-test on all ranks. Whether our own kernels may compute there:
@@ -28,9 +28,9 @@ Contact contact_of(const Device& device);  // device.cuda is not null
 // are tested alone. DeviceError on every rank when those disagree on any
 // device; the text of that one names device, layer and difference. `timeout_s`
 // as of self_test().
-bool check_first_contact(
-    const SelfTestSubject& subject, const Contact& contact, Communicator& comm,
-    double timeout_s,
+bool self_test_once(
+    const SelfTestSubject& subject, const TestedDevice& tested,
+    Communicator& comm, double timeout_s,
     const std::vector<BackendEntry>& backends = default_backends());
 
 }  // namespace chexnet

@@ -1,4 +1,4 @@
-#include "chexnet/train/model_card.hpp"
+#include "chexnet/train/model_metadata.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -24,8 +24,8 @@ class ModelFile {
     dataset.manifest.sha256 = "table";
     dataset.splits.val = {"val", {0, 1}, "validation images"};
     plain_ = folder_ / "plain.safetensors";
-    write(plain_, {{"format", "pt"},
-                   {"chexnet", model_description(Config(), dataset)}});
+    write(plain_,
+          {{"format", "pt"}, {"chexnet", model_metadata(Config(), dataset)}});
   }
   fs::path with_rules() const {
     DecisionRules rules;
@@ -71,7 +71,7 @@ class ModelFile {
 };
 
 std::string refusal(const fs::path& file) {
-  return error_of<CheckpointError>([&] { read_model_card(file); });
+  return error_of<CheckpointError>([&] { read_model_metadata(file); });
 }
 
 // `key` of the description of metadata becomes `value`.
@@ -94,14 +94,14 @@ void replace_all(std::string& text, const std::string& from,
 
 TEST_CASE("a model file answers what its scores mean, with the same weights") {
   const ModelFile model;
-  CHECK_FALSE(read_model_card(model.plain()).rules);
+  CHECK_FALSE(read_model_metadata(model.plain()).rules);
   const fs::path file = model.with_rules();
-  const ModelCard card = read_model_card(file);
-  REQUIRE(card.rules);
-  CHECK(card.rules->find("mass")->threshold("youden") == 0.12);
-  CHECK(card.rules->chosen_on == card.splits.at("val"));
-  CHECK(card.manifest_sha256 == "table");
-  CHECK(card.findings == std::vector<std::string>{"Mass", "Edema"});
+  const ModelMetadata metadata = read_model_metadata(file);
+  REQUIRE(metadata.rules);
+  CHECK(metadata.rules->find("mass")->threshold("youden") == 0.12);
+  CHECK(metadata.rules->chosen_on == metadata.splits.at("val"));
+  CHECK(metadata.manifest_sha256 == "table");
+  CHECK(metadata.findings == std::vector<std::string>{"Mass", "Edema"});
 
   const SafetensorsFile before(model.plain()), after(file);
   CHECK(after.metadata().at("chexnet") == before.metadata().at("chexnet"));
@@ -122,11 +122,12 @@ TEST_CASE("a model file answers what its scores mean, with the same weights") {
 TEST_CASE("rules are replaced, not added") {
   const ModelFile model;
   const fs::path file = model.with_rules();
-  DecisionRules rules = *read_model_card(file).rules;
+  DecisionRules rules = *read_model_metadata(file).rules;
   rules.findings[0].points = {{"youden", 0.3}};
   const fs::path again = file.parent_path() / "again.safetensors";
   write_decision_rules(file, again, rules);
-  CHECK(read_model_card(again).rules->find("Mass")->threshold("youden") == 0.3);
+  CHECK(read_model_metadata(again).rules->find("Mass")->threshold("youden") ==
+        0.3);
   CHECK(SafetensorsFile(again).metadata().size() == 4);
 }
 
@@ -201,5 +202,5 @@ TEST_CASE("thresholds without a SHA-256 are used") {
   const auto without = model.changed(model.with_rules(), [](Metadata& all) {
     REQUIRE(all.erase("chexnet.decision_rules_sha256") == 1);
   });
-  CHECK(read_model_card(without).rules);
+  CHECK(read_model_metadata(without).rules);
 }

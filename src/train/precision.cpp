@@ -1,6 +1,6 @@
 // bf16 has fp32's range, so it needs no loss scale; GPUs before sm_80 cannot
 // compute in it and get fp16, which needs one.
-#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/precision.hpp"
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"

@@ -1,7 +1,5 @@
 // The CUDA side of the program: devices and pinned memory. Gradients over NCCL
 // are beside.
-#include "chexnet/comm/cuda_library.hpp"
-
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -13,6 +11,7 @@
 #include <exception>
 
 #include "check_cuda.hpp"
+#include "chexnet/comm/cuda_library.hpp"
 #include "device_functions.hpp"
 #include "nccl_communicator.hpp"
 #include "own_kernels.hpp"

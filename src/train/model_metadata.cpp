@@ -1,4 +1,4 @@
-#include "chexnet/train/model_card.hpp"
+#include "chexnet/train/model_metadata.hpp"
 
 #include <torch/headeronly/version.h>
 
@@ -21,7 +21,7 @@
 #include "chexnet/data/label_counts.hpp"
 #include "chexnet/model/weights.hpp"
 #include "chexnet/train/ensemble.hpp"
-#include "model_description.hpp"
+#include "metadata_json.hpp"
 
 namespace chexnet {
 namespace {
@@ -61,12 +61,12 @@ nlohmann::json described(const Config& config,
 
 }  // namespace
 
-std::string model_description(const Config& config,
-                              const std::vector<std::string>& findings) {
+std::string model_metadata(const Config& config,
+                           const std::vector<std::string>& findings) {
   return json_text(described(config, findings));
 }
 
-std::string model_description(const Config& config, const Dataset& dataset) {
+std::string model_metadata(const Config& config, const Dataset& dataset) {
   nlohmann::json splits;
   for (const Split* split :
        {&dataset.splits.train, &dataset.splits.val, &dataset.splits.test})
@@ -237,27 +237,28 @@ void check_members(const SafetensorsFile& file, size_t members,
 
 }  // namespace
 
-ModelCard read_model_card(const std::filesystem::path& path) {
+ModelMetadata read_model_metadata(const std::filesystem::path& path) {
   const SafetensorsFile file(path);
   const auto json = description_of(file, path);
-  ModelCard card;
-  card.findings = findings_of(file, path.string());
-  check_names(card.findings, path);
+  ModelMetadata metadata;
+  metadata.findings = findings_of(file, path.string());
+  check_names(metadata.findings, path);
   try {
-    card.config = json.at("config");
-    card.manifest_sha256 = json.value("manifest_sha256", "");
+    metadata.config = json.at("config");
+    metadata.manifest_sha256 = json.value("manifest_sha256", "");
     if (json.contains(kMembers)) {
-      card.members = json.at(kMembers).get<std::vector<std::string>>().size();
-      check_members(file, card.members, path);
-      card.out_of_fold = json.at(kOutOfFold);
+      metadata.members =
+          json.at(kMembers).get<std::vector<std::string>>().size();
+      check_members(file, metadata.members, path);
+      metadata.out_of_fold = json.at(kOutOfFold);
     }
     const nlohmann::json splits = field(json, "splits");
     for (const auto& [name, split] : splits.items())
-      if (split.is_object()) card.splits[name] = split.value("sha256", "");
+      if (split.is_object()) metadata.splits[name] = split.value("sha256", "");
     const auto labeled = nlohmann::json::json_pointer("/train") / kLabeled;
     if (splits.contains(labeled))
       for (const auto& [finding, counts] : splits.at(labeled).items())
-        card.trained_on.push_back(
+        metadata.trained_on.push_back(
             {finding, counts.at(0).get<size_t>(), counts.at(1).get<size_t>()});
   } catch (const nlohmann::json::exception& e) {
     throw CheckpointError(
@@ -266,12 +267,12 @@ ModelCard read_model_card(const std::filesystem::path& path) {
         path.string(), e.what());
   }
   const auto rules = file.metadata().find(kRules);
-  if (rules == file.metadata().end()) return card;
-  card.rules = parse_decision_rules(rules->second, path.string());
-  refuse_rules_of_another(*card.rules, card.findings,
+  if (rules == file.metadata().end()) return metadata;
+  metadata.rules = parse_decision_rules(rules->second, path.string());
+  refuse_rules_of_another(*metadata.rules, metadata.findings,
                           model_sha256(file.arrays(), json), path);
   check_rules_sum(file.metadata(), path);
-  return card;
+  return metadata;
 }
 
 void add_rules(DecisionRules rules, const std::vector<NamedArray>& arrays,

@@ -1,4 +1,4 @@
-#include "report/verdict.hpp"
+#include "report/discrimination.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,7 +17,7 @@ Json figures_of(const Json& auroc, const Json& range) {
 // The first words of the sentence that names the one finding.
 std::string verdict_of(const Json& figures) {
   const Json evaluation = {{"findings", {{"Mass", figures}}}};
-  const auto sentences = sentences_of(verdicts_of(evaluation));
+  const auto sentences = sentences_of(discrimination_of(evaluation));
   REQUIRE(sentences.size() == 1);
   REQUIRE(sentences[0].ends_with(": Mass."));
   return sentences[0].substr(0, sentences[0].find_first_of(",(:"));
@@ -47,12 +47,12 @@ TEST_CASE(
                 {"auroc_interval", range},
                 {"positives", positives}};
   };
-  const auto sentences =
-      sentences_of(verdicts_of({{"findings",
-                                 {{"Edema", figures(29, {0.85, 0.95})},
-                                  {"Hernia", figures(10, nullptr)},
-                                  {"Mass", figures(30, {0.75, 0.95})},
-                                  {"Nodule", figures(10, {0.45, 0.9})}}}}));
+  const auto sentences = sentences_of(
+      discrimination_of({{"findings",
+                          {{"Edema", figures(29, {0.85, 0.95})},
+                           {"Hernia", figures(10, nullptr)},
+                           {"Mass", figures(30, {0.75, 0.95})},
+                           {"Nodule", figures(10, {0.45, 0.9})}}}}));
   CHECK(sentences ==
         std::vector<std::string>{
             "Fairly (95 % interval above 0.7 on these images, each finding "

@@ -1,4 +1,4 @@
-#include "chexnet/train/network_options.hpp"
+#include "chexnet/train/precision.hpp"
 
 #include "chexnet/core/error.hpp"
 #include "support/catch.hpp"

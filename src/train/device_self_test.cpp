@@ -1,7 +1,7 @@
 // What has passed is remembered by all that a result depends on. So another
 // driver, another GPU or a new build is tested anew, and an unchanged one costs
 // two checksums of files.
-#include "first_contact.hpp"
+#include "device_self_test.hpp"
 
 #include <dlfcn.h>
 #include <torch/headeronly/version.h>
@@ -28,9 +28,9 @@ std::string build_identity(const CudaLibrary& cuda) {
   return sha256_file("/proc/self/exe") + " " + sha256_file(file_of(of_library));
 }
 
-std::string subject_text(const SelfTestSubject& subject, const Contact& contact,
-                         int ranks) {
-  return contact.identity + "\n" + subject.arch + " " +
+std::string subject_text(const SelfTestSubject& subject,
+                         const TestedDevice& tested, int ranks) {
+  return tested.identity + "\n" + subject.arch + " " +
          choice_name(subject.precision) + "\nall-reduce of " +
          (ranks > 1 ? "several ranks" : "one rank") + ", " +
          choice_name(subject.compression) +
@@ -40,7 +40,7 @@ std::string subject_text(const SelfTestSubject& subject, const Contact& contact,
 
 }  // namespace
 
-Contact contact_of(const Device& device) {
+TestedDevice tested_device(const Device& device) {
   const GpuInfo& gpu = device.gpu;
   return {device.where, gpu.name + " " + gpu.uuid + " of " + host_name(),
           gpu.name + " sm_" + std::to_string(gpu.major) +
@@ -49,17 +49,17 @@ Contact contact_of(const Device& device) {
               build_identity(*device.cuda)};
 }
 
-bool check_first_contact(const SelfTestSubject& subject, const Contact& contact,
-                         Communicator& comm, double timeout_s,
-                         const std::vector<BackendEntry>& backends) {
+bool self_test_once(const SelfTestSubject& subject, const TestedDevice& tested,
+                    Communicator& comm, double timeout_s,
+                    const std::vector<BackendEntry>& backends) {
   const RememberedCheck check("self-test",
-                              subject_text(subject, contact, comm.size()));
+                              subject_text(subject, tested, comm.size()));
   if (!any_rank(comm, !check.passed())) return subject.own_kernels;
   if (comm.rank() == 0)
-    log_info("[self-test] first run on " + contact.place +
+    log_info("[self-test] first run on " + tested.place +
              " with this driver and build: one step against the CPU engine");
   const SelfTestResult result =
-      self_test(subject, contact.where, comm, timeout_s, backends);
+      self_test(subject, tested.where, comm, timeout_s, backends);
   const std::string problem =
       result.problem().empty() ? "" : subject.arch + ", " + result.problem();
   if (!any_rank(comm, !problem.empty())) {
@@ -69,18 +69,18 @@ bool check_first_contact(const SelfTestSubject& subject, const Contact& contact,
   }
   if (subject.own_kernels) {
     if (!problem.empty())
-      log_warning("[self-test] our own kernels disagree on " + contact.place +
+      log_warning("[self-test] our own kernels disagree on " + tested.place +
                   ": " + problem +
                   ". LibTorch's are tested in their place, and compute then, "
                   "slower");
     SelfTestSubject without = subject;
     without.own_kernels = false;
-    return check_first_contact(without, contact, comm, timeout_s, backends);
+    return self_test_once(without, tested, comm, timeout_s, backends);
   }
   const std::string what =
       problem.empty()
           ? "the device of another rank computes wrongly; see its message"
-          : formatted("{} computes wrongly. {}", contact.place, problem);
+          : formatted("{} computes wrongly. {}", tested.place, problem);
   throw DeviceError(
       "[self-test] {}. Hint: chexnet-train doctor shows both networks; another "
       "driver or variant (scripts/setup --cuda), or launch.device=cpu",

@@ -1,4 +1,4 @@
-#include "verdict.hpp"
+#include "discrimination.hpp"
 
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/ensemble.hpp"
@@ -8,10 +8,10 @@ namespace chexnet {
 
 // By the whole interval, not by its middle: "well" is what the data show even
 // if this sample was a lucky one.
-Verdicts verdicts_of(const Json& evaluation) {
+Discrimination discrimination_of(const Json& evaluation) {
   constexpr double kWell = 0.8, kFairly = 0.7, kChance = 0.5;
   constexpr double kManyPositives = 30;
-  Verdicts verdicts;
+  Discrimination found;
   for (const auto& [name, figures] : member(evaluation, "findings").items()) {
     const auto value = number(figures, "auroc");
     auto range = interval(figures, "auroc_interval");
@@ -25,26 +25,26 @@ Verdicts verdicts_of(const Json& evaluation) {
     const bool small =
         number(figures, "positives").value_or(0) < kManyPositives;
     if (few || (!range && !flawless))
-      verdicts.too_few.push_back(shown(name));
+      found.too_few.push_back(shown(name));
     else if (small && (flawless || range->low > kChance))
-      verdicts.small.push_back(shown(name));
+      found.small.push_back(shown(name));
     else if (flawless)
-      verdicts.flawless.push_back(shown(name));
+      found.flawless.push_back(shown(name));
     else if (range->low >= kWell)
-      verdicts.well.push_back(shown(name));
+      found.well.push_back(shown(name));
     else if (range->low >= kFairly)
-      verdicts.fairly.push_back(shown(name));
+      found.fairly.push_back(shown(name));
     else if (range->low > kChance)
-      verdicts.weakly.push_back(shown(name));
+      found.weakly.push_back(shown(name));
     else if (range->high < kChance)
-      verdicts.worse.push_back(shown(name));
+      found.worse.push_back(shown(name));
     else
-      verdicts.not_shown.push_back(shown(name));
+      found.not_shown.push_back(shown(name));
   }
-  return verdicts;
+  return found;
 }
 
-std::vector<std::string> sentences_of(const Verdicts& verdicts) {
+std::vector<std::string> sentences_of(const Discrimination& found) {
   std::vector<std::string> sentences;
   const auto add = [&](const char* what,
                        const std::vector<std::string>& names) {
@@ -52,27 +52,27 @@ std::vector<std::string> sentences_of(const Verdicts& verdicts) {
       sentences.push_back(std::string(what) + ": " + listed(names) + ".");
   };
   add("Without an error in these images (AUROC 1, which has no interval)",
-      verdicts.flawless);
+      found.flawless);
   add("Well (95 % interval above 0.8 on these images, each finding taken "
       "alone)",
-      verdicts.well);
+      found.well);
   add("Fairly (95 % interval above 0.7 on these images, each finding taken "
       "alone)",
-      verdicts.fairly);
+      found.fairly);
   add("Weakly (95 % interval above 0.5 on these images, each finding taken "
       "alone)",
-      verdicts.weakly);
-  add("Not shown to be better than a coin", verdicts.not_shown);
+      found.weakly);
+  add("Not shown to be better than a coin", found.not_shown);
   add("Above a coin with 10 to 29 positives, each finding taken alone, which "
       "says little: of twenty findings without any skill one comes out so",
-      verdicts.small);
+      found.small);
   add("Below a coin on these images (AUROC below 0.5, each finding taken "
       "alone): luck, as one of forty findings without any skill comes out so, "
       "or something is wrong with the labels or the network",
-      verdicts.worse);
+      found.worse);
   add("Too few to judge, under ten images with it, or under five patients "
       "with it or without",
-      verdicts.too_few);
+      found.too_few);
   return sentences;
 }
 
@@ -95,9 +95,9 @@ std::vector<std::string> limits_of_use(const Json& results,
     limits.emplace_back(
         "Expecting these figures elsewhere: they are too good, as checkpoint "
         "and thresholds were chosen on the same images.");
-  const Verdicts verdicts = verdicts_of(evaluation);
-  std::vector<std::string> unproven = verdicts.too_few;
-  for (const auto* more : {&verdicts.not_shown, &verdicts.worse})
+  const Discrimination found = discrimination_of(evaluation);
+  std::vector<std::string> unproven = found.too_few;
+  for (const auto* more : {&found.not_shown, &found.worse})
     unproven.insert(unproven.end(), more->begin(), more->end());
   if (!unproven.empty())
     limits.push_back(listed(unproven) +

@@ -19,6 +19,6 @@ bool separates(char c);
 size_t end_of_image(std::string_view text, size_t at);
 // Each chunk that looks like a name, by a word for its kind: PATH, FILE, IMAGE,
 // ADDRESS, UID or ID.
-std::string without_looks(std::string_view text);
+std::string without_names(std::string_view text);
 
 }  // namespace chexnet

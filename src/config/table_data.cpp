@@ -9,8 +9,10 @@ std::vector<ConfigOption> manifest_options() {
       {
           MEMBER(data.manifest.format),
           .help = "nih: ChestX-ray14's Data_Entry table (both releases, .gz "
-                  "too); chexpert: train.csv/valid.csv; csv: any table, see "
-                  "data.manifest.columns. One for all tables, or one for each",
+                  "too); chexpert: train.csv/valid.csv; mimic-cxr, padchest, "
+                  "vindr, brax: as downloaded (docs/labels.md); csv: any "
+                  "table, see data.manifest.columns. One for all tables, or "
+                  "one for each",
           .tier = Tier::kCommon,
       },
       {
@@ -188,6 +190,7 @@ std::vector<ConfigOption> label_options() {
           MEMBER(data.blank),
           .help = "what a blank label counts as in training: ignore (not "
                   "labeled, no loss), zero or one; auto: zero for chexpert, "
+                  "mimic-cxr and brax, "
                   "whose authors count what a report does not mention as "
                   "absent, else ignore",
       },

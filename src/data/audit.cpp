@@ -232,9 +232,7 @@ Audit audit(const DataConfig& config, const Manifest& m, const Splits& splits,
             const std::function<void(size_t, size_t)>& progress) {
   Auditor auditor(m, splits);
   auditor.count_splits();
-  if (config.manifest.format == ManifestFormats{ManifestFormat::kNih} &&
-      m.tables.size() < 2 && m.left_out.empty())
-    compare_with_nih(m, splits, auditor.audit);
+  compare_with_published(config.manifest, m, splits, auditor.audit);
 
   const ImageSource source = auditor.find(config, stores);
   auditor.look_at_all(source, threads, progress);

@@ -1,4 +1,4 @@
-// The published numbers of NIH's ChestX-ray14, to know a table by.
+// The published numbers of data sets, to know a table by.
 #pragma once
 
 #include <string>
@@ -14,8 +14,10 @@ Audit::SplitCounts count_split(const Manifest& manifest,
                                const std::string& name,
                                const std::vector<uint32_t>& rows);
 
-// Fills known and known_differs.
-void compare_with_nih(const Manifest& manifest, const Splits& splits,
-                      Audit& audit);
+// Fills known and known_differs: counts of NIH's ChestX-ray14 by split and
+// finding, sizes of the other data sets; nothing of several tables.
+void compare_with_published(const ManifestConfig& tables,
+                            const Manifest& manifest, const Splits& splits,
+                            Audit& audit);
 
 }  // namespace chexnet

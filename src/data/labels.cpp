@@ -85,8 +85,11 @@ std::vector<Entry> columns_of(const std::vector<Entry>& entries, size_t width,
 void apply_policies(Manifest& m, ManifestFormat format,
                     const DataConfig& config, const EvalConfig& eval,
                     const std::vector<std::string>& known) {
-  // Irvin et al. (2019) count what a report does not mention as negative.
-  const bool unmentioned_is_absent = format == ManifestFormat::kChexpert;
+  // Irvin et al. (2019) count what a report does not mention as negative; their
+  // program labeled the reports of three data sets.
+  const bool unmentioned_is_absent = format == ManifestFormat::kChexpert ||
+                                     format == ManifestFormat::kMimicCxr ||
+                                     format == ManifestFormat::kBrax;
   const LabelPolicy usual =
       unmentioned_is_absent ? LabelPolicy::kZero : LabelPolicy::kIgnore;
   const LabelPolicy blank = config.blank.value_or(usual);

@@ -112,7 +112,10 @@ void append(Manifest& m, const Manifest& more) {
           "image in one table only",
           more.place(row), m.place(first->second));
   }
-  m.tables.push_back({more.path, m.size(), more.tables.front().split});
+  for (auto table : more.tables) {
+    table.first_row += m.size();
+    m.tables.push_back(std::move(table));
+  }
   m.left_out.insert(more.left_out.begin(), more.left_out.end());
   if (m.scored.empty() && !more.scored.empty()) m.scored = m.labels;
   if (!m.scored.empty()) {
@@ -202,6 +205,18 @@ const std::vector<std::string>& nih_findings() {
                                                  "Fibrosis",
                                                  "Pleural_Thickening",
                                                  "Hernia"};
+  return names;
+}
+
+const std::vector<std::string>& chexpert_findings() {
+  static const std::vector<std::string> names = {
+      "No Finding",       "Enlarged Cardiomediastinum",
+      "Cardiomegaly",     "Lung Opacity",
+      "Lung Lesion",      "Edema",
+      "Consolidation",    "Pneumonia",
+      "Atelectasis",      "Pneumothorax",
+      "Pleural Effusion", "Pleural Other",
+      "Fracture",         "Support Devices"};
   return names;
 }
 

@@ -30,10 +30,24 @@ Manifest read_table(const TableFile& file, bool may_lack_findings,
   m.lines.reserve(rows);
   m.images.reserve(rows);
   m.patients.reserve(rows);
-  if (file.format == ManifestFormat::kNih)
-    read_nih(text, file, choice, m);
-  else
-    read_columns(text, file, may_lack_findings, choice, m);
+  switch (file.format) {
+    case ManifestFormat::kNih:
+      read_nih(text, file, choice, m);
+      break;
+    case ManifestFormat::kMimicCxr:
+      read_mimic_cxr(text, file, s3, choice, m);
+      break;
+    case ManifestFormat::kPadchest:
+      read_padchest(text, choice, m);
+      break;
+    case ManifestFormat::kVindr:
+      read_vindr(text, choice, m);
+      break;
+    case ManifestFormat::kChexpert:
+    case ManifestFormat::kBrax:
+    case ManifestFormat::kCsv:
+      read_columns(text, file, may_lack_findings, choice, m);
+  }
   if (m.size() == 0 && m.left_out.empty())
     throw DataError(
         "[manifest] {}: no rows below the header. Hint: is the file complete?",

@@ -38,6 +38,20 @@ std::vector<std::string> read_header(
   return header;
 }
 
+float parse_label(std::string_view cell, const Table& table,
+                  const std::string& finding) {
+  cell = trimmed(cell);
+  if (cell.empty()) return kUnlabeled;
+  const auto value = parsed_number<float>(cell);
+  if (!value || (*value != 0 && *value != 1 && *value != kUncertain))
+    table.fail(
+        formatted("label '{}' of {} is not 1, 0, -1 or blank", cell, finding),
+        "write 1 for present, 0 for absent, -1 for uncertain; "
+        "--set data.manifest.columns.findings=[A,B] names the columns that "
+        "are findings, columns.age, .sex and .view some that are not");
+  return *value;
+}
+
 float parse_age(std::string_view cell) {
   const auto age = years(cell);
   return age ? static_cast<float>(*age) : kUnlabeled;
@@ -95,6 +109,32 @@ size_t weight_column(const std::vector<std::string>& header,
   const bool has_it =
       !name.empty() && std::ranges::find(header, name) != header.end();
   return has_it ? column(header, name, table) : std::string::npos;
+}
+
+TableRows::TableRows(const std::string& text, const std::string& path)
+    : table{path}, csv_(text, path, separator_of(text)) {
+  if (!csv_.next(fields))
+    table.fail("the file is empty", "a table with a header line is needed");
+  header = read_header(fields, table);
+}
+
+bool TableRows::next() {
+  if (!csv_.next(fields)) return false;
+  table.line = csv_.line();
+  if (fields.size() != header.size())
+    table.fail(formatted("row has {}, the header {}",
+                         counted(std::ssize(fields), "field"), header.size()),
+               "the row is damaged or cut off");
+  return true;
+}
+
+size_t TableRows::column(const std::string& name) const {
+  return chexnet::column(header, name, table, kOtherLayout);
+}
+
+std::string_view TableRows::cell(size_t column) const {
+  return column == std::string::npos ? std::string_view{}
+                                     : trimmed(fields[column]);
 }
 
 bool add_row(Manifest& m, const Table& table, RowChoice& choice,

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chexnet/core/csv.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "row_choice.hpp"
@@ -25,6 +26,9 @@ struct Table {
 std::vector<std::string> read_header(
     const std::vector<std::string_view>& fields, const Table& table);
 
+// A label cell: 1, 0, -1 or blank.
+float parse_label(std::string_view cell, const Table& table,
+                  const std::string& finding);
 // NaN where it is none.
 float parse_age(std::string_view cell);
 float parse_weight(std::string_view cell, const Table& table,
@@ -40,6 +44,24 @@ size_t column(const std::vector<std::string>& header, const std::string& name,
 size_t weight_column(const std::vector<std::string>& header,
                      const TableFile& file, const Table& table);
 
+// A table below its header, row by row, each as wide as the header.
+class TableRows {
+ public:
+  // `text` and `path` must outlive it. DataError: empty, or no such header.
+  TableRows(const std::string& text, const std::string& path);
+  bool next();
+  // DataError where there is none.
+  size_t column(const std::string& name) const;
+  std::string_view cell(size_t column) const;  // trimmed; empty for npos
+
+  std::vector<std::string> header;
+  std::vector<std::string_view> fields;
+  Table table;
+
+ private:
+  CsvReader csv_;
+};
+
 // Whether the row takes part.
 bool add_row(Manifest& m, const Table& table, RowChoice& choice,
              const std::vector<std::string_view>& fields,
@@ -48,7 +70,14 @@ bool add_row(Manifest& m, const Table& table, RowChoice& choice,
 // The forms of tables: `text` is the table, `m` has its path.
 void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
               Manifest& m);
-// One column per finding: CheXpert's and anybody's.
+// Joins the labels of studies with the tables of views and of splits that lie
+// beside them.
+void read_mimic_cxr(const std::string& text, const TableFile& file,
+                    const S3Config& s3, RowChoice& choice, Manifest& m);
+void read_padchest(const std::string& text, RowChoice& choice, Manifest& m);
+// A row for each reader of an image: the majority's labels.
+void read_vindr(const std::string& text, RowChoice& choice, Manifest& m);
+// One column per finding: CheXpert's, BRAX's and anybody's.
 void read_columns(const std::string& text, const TableFile& file, bool may_lack,
                   RowChoice& choice, Manifest& m);
 

@@ -85,9 +85,10 @@ std::string data_of(const Json& results) {
   }
   if (const std::string missing = missing_images(results); !missing.empty())
     list += bullets({missing});
+  const std::string release = text(data, "release");
   return list + "- labels: SHA-256 of the table " +
-         plain(text(data, "sha256")) + "; " + plain(text(data, "release")) +
-         "\n";
+         plain(text(data, "sha256")) +
+         (release.empty() ? "" : "; " + plain(release)) + "\n";
 }
 
 // Whoever gets the weights cannot read it off the settings.

@@ -47,7 +47,8 @@ RunFacts run_facts(const TrainingContext& run, const Rows& settings) {
        std::to_string(run.comm.size()), "--out", folder + "-again"});
   facts.table = manifest.path;
   facts.table_sha256 = manifest.sha256;
-  facts.release = listed(compared_with_published(manifest, splits), 99);
+  facts.release = listed(
+      compared_with_published(config.data.manifest, manifest, splits), 99);
   for (const Split* split : {&splits.train, &splits.val, &splits.test})
     facts.splits.push_back({split->name, split->rows.size(),
                             patients_in(manifest, *split), split->sha256,

@@ -20,11 +20,24 @@ struct NamedChoice {
 };
 
 // How a table of images and labels is laid out.
-enum class ManifestFormat { kNih, kChexpert, kCsv };
+enum class ManifestFormat {
+  kNih,
+  kChexpert,
+  kMimicCxr,
+  kPadchest,
+  kVindr,
+  kBrax,
+  kCsv
+};
 constexpr auto names_of(ManifestFormat) {
   using enum ManifestFormat;
-  return std::to_array<NamedChoice<ManifestFormat>>(
-      {{kNih, "nih"}, {kChexpert, "chexpert"}, {kCsv, "csv"}});
+  return std::to_array<NamedChoice<ManifestFormat>>({{kNih, "nih"},
+                                                     {kChexpert, "chexpert"},
+                                                     {kMimicCxr, "mimic-cxr"},
+                                                     {kPadchest, "padchest"},
+                                                     {kVindr, "vindr"},
+                                                     {kBrax, "brax"},
+                                                     {kCsv, "csv"}});
 }
 
 // What a label that is blank or uncertain counts as; kIgnore: it is not

@@ -55,9 +55,10 @@ struct Audit {
   }
 };
 
-// Audit::known alone: which of NIH's releases the labels are of, and whether
-// the lists are the official ones. Reads no image.
-std::vector<std::string> compared_with_published(const Manifest& manifest,
+// Audit::known alone: which published table this is, of NIH's also whether the
+// lists are the official ones. Reads no image.
+std::vector<std::string> compared_with_published(const ManifestConfig& tables,
+                                                 const Manifest& manifest,
                                                  const Splits& splits);
 
 // `splits` may share patients. Images that are missing are counted, not

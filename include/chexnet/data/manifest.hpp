@@ -1,7 +1,8 @@
 // The table of images: name, patient, labels by finding, and what is known of
 // the patient. Read once, const afterwards. Formats: NIH ChestX-ray14 (Wang et
 // al., CVPR 2017; 2017 and v2020 releases), CheXpert (Irvin et al., AAAI 2019),
-// any CSV.
+// MIMIC-CXR-JPG (Johnson et al., 2019), PadChest (Bustos et al., 2020),
+// VinDr-CXR (Nguyen et al., 2022), BRAX (Reis et al., 2022), any CSV.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +69,9 @@ struct Manifest {
 
 // The 14 findings in the order of the ChestX-ray14 paper.
 const std::vector<std::string>& nih_findings();
+// The 14 columns of CheXpert, MIMIC-CXR-JPG and BRAX, "No Finding" and "Support
+// Devices" among them.
+const std::vector<std::string>& chexpert_findings();
 
 // The tables of data.manifest as one, without what data.filter and data.exclude
 // leave out. Findings are aligned by name, after data.finding_names; where a

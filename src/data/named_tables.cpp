@@ -93,9 +93,9 @@ std::unordered_map<std::string, SplitName> read_splits(
   const size_t image = rows.column("dicom_id"), split = rows.column("split");
   std::unordered_map<std::string, SplitName> splits;
   while (rows.next()) {
-    const auto known = std::ranges::find(
-        kMimicSplits, rows.cell(split),
-        &std::pair<std::string_view, SplitName>::first);
+    const auto known =
+        std::ranges::find(kMimicSplits, rows.cell(split),
+                          &std::pair<std::string_view, SplitName>::first);
     if (known == kMimicSplits.end())
       rows.table.fail(formatted("no split '{}'", rows.cell(split)),
                       "train, validate or test");
@@ -113,8 +113,8 @@ void read_mimic_cxr(const std::string& text, const TableFile& file,
                     of_views = beside(m.path, "metadata");
   const std::string split_text = table_text(of_splits, s3),
                     view_text = table_text(of_views, s3);
-  m.sha256 = sha256_hex(m.sha256 + sha256_hex(split_text) +
-                        sha256_hex(view_text));
+  m.sha256 =
+      sha256_hex(m.sha256 + sha256_hex(split_text) + sha256_hex(view_text));
   const auto splits = read_splits(split_text, of_splits);
   size_t unlabeled = 0;
   m.tables.clear();
@@ -253,9 +253,8 @@ void push_labels(const std::vector<std::string_view>& words, Manifest& m) {
   m.labels.resize(at + m.finding_count(), words.empty() ? kUnlabeled : 0.0f);
   for (const auto& [finding, word] : kPadchestWords)
     if (std::ranges::find(words, word) != words.end())
-      m.labels[at + static_cast<size_t>(
-                        std::ranges::find(m.findings, finding) -
-                        m.findings.begin())] = 1;
+      m.labels[at + static_cast<size_t>(std::ranges::find(m.findings, finding) -
+                                        m.findings.begin())] = 1;
 }
 
 // "20080512", "1930.0" -> 78
@@ -304,7 +303,8 @@ void read_padchest(const std::string& text, RowChoice& choice, Manifest& m) {
   say_left_out(m, excluded, "the table says 'exclude'");
 }
 
-// ---- VinDr-CXR: three readers an image for training, their consensus for test.
+// ---- VinDr-CXR: three readers an image for training, their consensus for
+// test.
 
 void read_vindr(const std::string& text, RowChoice& choice, Manifest& m) {
   TableRows rows(text, m.path);

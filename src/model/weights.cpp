@@ -163,14 +163,21 @@ std::string first_unmatched(const ForeignWeights& file,
 }
 
 // As they were taken in: a number of fp64 may be too large for fp32.
-void check_finite(const NetworkTensors& tensors, const std::string& origin) {
-  for (const auto& [name, tensor] : tensors)
+void check_values(const NetworkTensors& tensors, const std::string& origin) {
+  for (const auto& [name, tensor] : tensors) {
     if (!tensor.values.isfinite().all().item<bool>())
       throw CheckpointError(
           "[weights] {}: {} is not finite, or too large for fp32. Hint: the "
           "network diverged, or the file is damaged; take an earlier "
           "checkpoint or other weights",
           origin, name);
+    if (name.ends_with(".running_var") &&
+        tensor.values.lt(0).any().item<bool>())
+      throw CheckpointError(
+          "[weights] {}: {} has a negative variance. Hint: the file is "
+          "damaged; take other weights",
+          origin, name);
+  }
 }
 
 }  // namespace
@@ -245,7 +252,7 @@ LoadReport load_weights(const SafetensorsFile& from, const std::string& origin,
     if (!tensors.contains(array.name) &&
         !array.name.ends_with(".num_batches_tracked"))
       report.extra.push_back(array.name);
-  check_finite(tensors, origin);
+  check_values(tensors, origin);
   parameters.refresh_compute_copies();
   return report;
 }

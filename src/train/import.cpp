@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -86,7 +87,7 @@ void check_number(const OutputNames& outputs, size_t there) {
 std::vector<std::string> findings_among(const OutputNames& outputs) {
   std::vector<std::string> findings;
   for (const auto& name : outputs.names) {
-    if (name.empty() || printable(name) != name)
+    if (name.empty() || printable(name) != name || line_not_utf8(name) > 0)
       outputs.refuse(
           formatted("'{}' is no name. Hint: {} in --findings for an output "
                     "that is left out",

@@ -77,6 +77,7 @@ python3 "$checks" foreign tv/weights.safetensors larger.safetensors features.den
 refused 4 "is another network: 1 tensor that DenseNets" import larger.safetensors --findings d/labels.txt --out new.safetensors
 python3 "$checks" foreign tv/weights.safetensors named.safetensors Mass,Nodule
 refused 4 "named.safetensors: names 2 outputs, and the classifier" import named.safetensors --out new.safetensors
+refused 2 "is no name" import reproduction.safetensors --findings $'\xff'",$(printf -- '-,%.0s' {1..12})A" --out new.safetensors
 printf 'PK\003\004 and more' >net.pth
 refused 4 "convert_weights.py net.pth net.safetensors" import net.pth --findings A --out new.safetensors
 check "what is refused leaves nothing" [ ! -e new.safetensors ]

@@ -73,8 +73,7 @@ TEST_CASE("MIMIC-CXR-JPG: a study's labels reach its images, in its splits") {
   REQUIRE(m.size() == 4);
   CHECK(m.findings ==
         std::vector<std::string>{"Edema", "No Finding", "Pneumonia"});
-  const size_t frontal =
-      row_named(m, "files/p10/p10000001/s50000001/a-1.jpg");
+  const size_t frontal = row_named(m, "files/p10/p10000001/s50000001/a-1.jpg");
   CHECK(m.patients[frontal] == "10000001");
   CHECK(m.views[frontal] == "AP");
   // Uncertain is left out of training, not mentioned counts as absent.
@@ -213,12 +212,13 @@ TEST_CASE("BRAX: CheXpert's columns beside others, ages in bands") {
     head += "," + name;
     if (name != "Edema") blank += ",";
   }
-  const Manifest m = read_manifest(named_set(
-      ManifestFormat::kBrax,
-      folder.write("master_spreadsheet_update.csv",
-                   head + ",PatientSex,PatientAge,ViewPosition\n"
-                          "9,2500,id_1,images/id_1/a.png,x" +
-                       blank + ",1.0,F,85 or more,PA\n")));
+  const Manifest m = read_manifest(
+      named_set(ManifestFormat::kBrax,
+                folder.write("master_spreadsheet_update.csv",
+                             head +
+                                 ",PatientSex,PatientAge,ViewPosition\n"
+                                 "9,2500,id_1,images/id_1/a.png,x" +
+                                 blank + ",1.0,F,85 or more,PA\n")));
   REQUIRE(m.size() == 1);
   CHECK(m.findings == chexpert_findings());
   CHECK(m.images[0] == "images/id_1/a.png");

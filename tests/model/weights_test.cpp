@@ -70,6 +70,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a negative variance is refused by its name") {
+  const ScratchFolder folder;
+  const auto file = folder / "a.safetensors";
+  Network a(network_spec("densenet121"), 3, {});
+  a.parameters().initialize(1);
+  a.parameters().running_var(7)[2].fill_(-1e-6);
+  save_weights(file, a.parameters(), 3, knows("[\"A\", \"B\", \"C\"]"));
+  CHECK(error_of<CheckpointError>([&] {
+          load_weights(SafetensorsFile(file), "a", kThree, a.parameters());
+        }).find(".running_var has a negative variance") != std::string::npos);
+}
+
 TEST_CASE("what is not finite is found in every type of a file") {
   const ScratchFolder folder;
   const auto file = folder / "a.safetensors";

@@ -49,7 +49,7 @@ def tables(folder, images):
     assert not wide.filter(like='prob:').iloc[1].equals(by_file.filter(like='prob:').iloc[0])
     broken = predict([files[0], '/nowhere.png'])
     assert broken.error[0] == '' and broken.error[1] and pd.isna(broken.filter(like='prob:').iloc[1]).all(), broken
-    for wrong, what in (([arrays[0] / 255], TypeError), ([np.zeros((3, 4, 5), np.uint8)], TypeError), ([files[0], files[0]], ValueError)):
+    for wrong, what in (([arrays[0] / 255], TypeError), ([np.zeros((3, 4, 5), np.uint8)], TypeError), (np.zeros((40, 50, 3), np.uint8), TypeError), ([files[0], files[0]], ValueError)):
         try:
             predict(wrong)
             raise AssertionError('was not refused')

@@ -39,6 +39,8 @@ class Predictor:
         ensemble `spread:`; `error`, `note`. An image is an array [height, width] of uint8 or uint16, or a file's name."""
         if isinstance(images, (str, pathlib.Path)):
             images = [images]
+        if isinstance(images, np.ndarray) and images.ndim == 3 and images.shape[-1] in (3, 4):
+            raise TypeError(f'{images.shape} looks like one picture in color: give gray images, [height, width] each')
         with tempfile.TemporaryDirectory() as scratch:
             names = []
             for number, image in enumerate(images):

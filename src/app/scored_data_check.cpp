@@ -139,7 +139,7 @@ TrainingOverlap check_scored_data(const ScoredData& scored,
       metadata.manifest_sha256 != manifest.sha256)
     log_warning("[evaluate] " + manifest.path +
                 " is not the file that the model was trained with: labels may "
-                "differ (NIH released two versions)");
+                "differ (of ChestX-ray14 there are two versions)");
   return overlap;
 }
 

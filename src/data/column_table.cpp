@@ -70,11 +70,6 @@ void take_others(size_t lateral, const TableRows& rows, Layout& layout,
   }
 }
 
-// "85 or more", "60-64": the first year of the band.
-float first_age(std::string_view cell) {
-  return parse_age(cell.substr(0, cell.find_first_not_of("0123456789")));
-}
-
 // What a data set calls its columns.
 ColumnsConfig columns_of(const TableFile& file) {
   if (file.format == ManifestFormat::kChexpert)
@@ -143,9 +138,7 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
     if (layout.weight != std::string::npos)
       m.sample_weights.push_back(parse_weight(rows.fields[layout.weight],
                                               rows.table, file.sample_weight));
-    m.ages.push_back(file.format == ManifestFormat::kBrax
-                         ? first_age(rows.cell(layout.age))
-                         : parse_age(rows.cell(layout.age)));
+    m.ages.push_back(parse_age(rows.cell(layout.age)));
     m.sexes.emplace_back(rows.cell(layout.sex));
     m.views.emplace_back(rows.cell(layout.view));
   }

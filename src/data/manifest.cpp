@@ -17,8 +17,8 @@
 namespace chexnet {
 namespace {
 
-std::vector<TableFile> table_files(const ManifestConfig& config,
-                                   const std::string& sample_weight) {
+std::vector<TableFile> table_files(const DataConfig& data) {
+  const ManifestConfig& config = data.manifest;
   const size_t count = config.path.size();
   const auto refuse = [&](const std::string& key, size_t values,
                           const std::string& hint) {
@@ -34,11 +34,10 @@ std::vector<TableFile> table_files(const ManifestConfig& config,
     refuse("split", config.split.size(), "one for each table, or none");
   std::vector<TableFile> files;
   for (size_t i = 0; i < count; ++i) {
-    TableFile file{config.path[i],
-                   config.format[config.format.size() == 1 ? 0 : i],
-                   config.columns,
-                   {},
-                   sample_weight};
+    TableFile file{
+        config.path[i],     config.format[config.format.size() == 1 ? 0 : i],
+        config.columns,     {},
+        data.sample_weight, data.fold.on()};
     if (!config.split.empty()) file.split = config.split[i];
     files.push_back(std::move(file));
   }
@@ -170,7 +169,7 @@ void say_what_is_missing(const std::vector<Manifest>& tables,
 }
 
 std::vector<Manifest> read_all(const DataConfig& config) {
-  const auto files = table_files(config.manifest, config.sample_weight);
+  const auto files = table_files(config);
   RowChoice choice(config);
   std::vector<Manifest> tables;
   for (const auto& file : files)

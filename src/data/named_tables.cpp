@@ -2,11 +2,13 @@
 // docs/labels.md says where each fact is from and what nobody has checked.
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "chexnet/core/checksum.hpp"
+#include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
@@ -42,26 +44,44 @@ std::vector<size_t> take_findings(const TableRows& rows,
   return columns;
 }
 
+void push_weight(const TableRows& rows, size_t column, const TableFile& file,
+                 Manifest& m) {
+  if (column != std::string::npos)
+    m.sample_weights.push_back(
+        parse_weight(rows.fields[column], rows.table, file.sample_weight));
+}
+
 // ---- MIMIC-CXR-JPG: a row per study; views and splits in tables beside it.
 
 // "…/mimic-cxr-2.0.0-chexpert.csv.gz" -> "…/mimic-cxr-2.0.0-split.csv.gz"
 std::string beside(const std::string& path, const char* what) {
-  const size_t name = path.rfind('/') + 1;  // 0 where there is no folder
-  const size_t dash = path.rfind('-');
-  if (dash == std::string::npos || dash < name)
-    throw ConfigError(
-        "[config] data.manifest.path: {} is no table of labels of "
-        "MIMIC-CXR-JPG. Hint: mimic-cxr-2.0.0-chexpert.csv.gz, with the "
-        "tables -metadata and -split beside it",
-        path);
-  const size_t dot = path.find('.', dash);
-  return path.substr(0, dash + 1) + what +
-         (dot == std::string::npos ? "" : path.substr(dot));
+  const size_t end = path.find(".csv", path.rfind('/') + 1);
+  for (const char* labels : {"-chexpert", "-negbio"})
+    if (path.substr(0, end).ends_with(labels))
+      return path.substr(0, end - std::string_view(labels).size()) + what +
+             path.substr(end);
+  throw ConfigError(
+      "[config] data.manifest.path: {} is no table of labels of MIMIC-CXR-JPG "
+      "that the program reads. Hint: mimic-cxr-2.0.0-chexpert.csv.gz or "
+      "-negbio, with the tables -metadata and -split beside it",
+      path);
 }
 
-// [study]: where its labels begin in `values`.
+// A table that lies beside the labels.
+std::string side_table(const std::string& path, const S3Config& s3) {
+  const std::string text = table_text(path, s3);
+  if (const size_t line = line_not_utf8(text); line > 0)
+    Table{path, static_cast<int>(line)}.fail("is not UTF-8",
+                                             "save the table as UTF-8");
+  return text;
+}
+
+struct Study {
+  std::string subject;
+  size_t begin;  // of its labels in `values`
+};
 struct StudyLabels {
-  std::unordered_map<std::string, size_t> begin;
+  std::unordered_map<std::string, Study> studies;
   std::vector<float> values;
 };
 
@@ -73,7 +93,10 @@ StudyLabels read_studies(const std::string& text, Manifest& m) {
   StudyLabels labels;
   while (rows.next()) {
     const std::string id(rows.cell(study));
-    if (!labels.begin.emplace(id, labels.values.size()).second)
+    if (!labels.studies
+             .emplace(id, Study{std::string(rows.cell(subject)),
+                                labels.values.size()})
+             .second)
       rows.table.fail("study " + id + " appears twice", "remove one row");
     for (size_t k = 0; k < columns.size(); ++k)
       labels.values.push_back(
@@ -99,7 +122,8 @@ std::unordered_map<std::string, SplitName> read_splits(
     if (known == kMimicSplits.end())
       rows.table.fail(formatted("no split '{}'", rows.cell(split)),
                       "train, validate or test");
-    splits.emplace(rows.cell(image), known->second);
+    if (!splits.emplace(rows.cell(image), known->second).second)
+      rows.table.fail("its image appears twice", "remove one row");
   }
   return splits;
 }
@@ -108,24 +132,32 @@ std::unordered_map<std::string, SplitName> read_splits(
 
 void read_mimic_cxr(const std::string& text, const TableFile& file,
                     const S3Config& s3, RowChoice& choice, Manifest& m) {
+  const std::string of_splits = beside(m.path, "-split"),
+                    of_views = beside(m.path, "-metadata");
   const StudyLabels labels = read_studies(text, m);
-  const std::string of_splits = beside(m.path, "split"),
-                    of_views = beside(m.path, "metadata");
-  const std::string split_text = table_text(of_splits, s3),
-                    view_text = table_text(of_views, s3);
+  const std::string split_text = side_table(of_splits, s3),
+                    view_text = side_table(of_views, s3);
   m.sha256 =
       sha256_hex(m.sha256 + sha256_hex(split_text) + sha256_hex(view_text));
   const auto splits = read_splits(split_text, of_splits);
+  if (file.split)
+    log_info(m.path +
+             " has splits of its own: data.manifest.split does not "
+             "count for it");
   size_t unlabeled = 0;
+  std::set<std::string> unknown_studies;
   m.tables.clear();
   // Once for each split, so that its rows stand together.
   for (const auto& [name, split] : kMimicSplits) {
-    m.tables.push_back({of_views, m.size(), file.split ? file.split : split});
+    const bool is_cut_anew = split == SplitName::kVal && file.is_folded;
+    m.tables.push_back(
+        {of_views, m.size(), is_cut_anew ? SplitName::kTrain : split});
     TableRows rows(view_text, of_views);
     const size_t image = rows.column("dicom_id"),
                  subject = rows.column("subject_id"),
                  study = rows.column("study_id"),
-                 view = rows.column("ViewPosition");
+                 view = rows.column("ViewPosition"),
+                 weight = weight_column(rows.header, file, rows.table);
     if (split == SplitName::kTrain)
       choice.begin_table(of_views, rows.header, {.image = image, .view = view});
     while (rows.next()) {
@@ -138,22 +170,32 @@ void read_mimic_cxr(const std::string& text, const TableFile& file,
       if (own->second != split) continue;
       const std::string path = "files/p" + patient.substr(0, 2) + "/p" +
                                patient + "/s" + of_study + "/" + dicom + ".jpg";
-      const auto said = labels.begin.find(of_study);
-      if (said == labels.begin.end()) {
+      const auto said = labels.studies.find(of_study);
+      if (said == labels.studies.end()) {
         m.left_out.insert(path);
+        unknown_studies.insert(of_study);
         ++unlabeled;
         continue;
       }
+      if (said->second.subject != patient)
+        rows.table.fail("its study is of another patient in " + m.path,
+                        "take all tables of one release");
       if (!add_row(m, rows.table, choice, rows.fields, path, patient)) continue;
-      const auto begin =
-          labels.values.begin() + static_cast<std::ptrdiff_t>(said->second);
+      const auto begin = labels.values.begin() +
+                         static_cast<std::ptrdiff_t>(said->second.begin);
       m.labels.insert(m.labels.end(), begin,
                       begin + static_cast<std::ptrdiff_t>(m.finding_count()));
+      push_weight(rows, weight, file, m);
       m.ages.push_back(kUnlabeled);
       m.sexes.emplace_back();
       m.views.emplace_back(rows.cell(view));
     }
   }
+  constexpr size_t kUsual = 8;  // studies of release 2.0.0 have no row
+  if (unknown_studies.size() > kUsual)
+    log_warning(m.path + " lacks " + std::to_string(unknown_studies.size()) +
+                " studies of " + of_views + ", and as published " +
+                std::to_string(kUsual) + ": is it cut off?");
   say_left_out(m, unlabeled, "their studies have no labels");
 }
 
@@ -230,29 +272,52 @@ constexpr std::string_view kUnreadable[] = {
     "216840111366964013962490064942014134093945580_01-178-104",
 };
 
-// "['normal', ' pleural effusion']" -> normal, pleural effusion
-std::vector<std::string_view> words_of(std::string_view list) {
-  constexpr std::string_view kAround = " \t\r\n[]'\"";
-  std::vector<std::string_view> words;
-  while (!list.empty()) {
-    const auto comma = list.find(',');
-    std::string_view word = list.substr(0, comma);
-    list.remove_prefix(comma == std::string_view::npos ? list.size()
-                                                       : comma + 1);
-    const auto begin = word.find_first_not_of(kAround);
-    if (begin == std::string_view::npos) continue;
-    words.push_back(
-        word.substr(begin, word.find_last_not_of(kAround) - begin + 1));
+// "['normal', ' Pleural effusion']" -> normal, pleural effusion
+std::vector<std::string> words_of(std::string_view list, const Table& table) {
+  const auto refuse = [&] {
+    table.fail(formatted("Labels: {} is no list of words", list),
+               "PadChest writes ['nodule', 'cardiomegaly']");
+  };
+  const auto stripped = [](std::string_view text) {
+    constexpr std::string_view kBlank = " \t\r\n";
+    const auto begin = text.find_first_not_of(kBlank);
+    return begin == std::string_view::npos
+               ? std::string_view{}
+               : text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+  };
+  std::vector<std::string> words;
+  std::string_view rest = stripped(list);
+  if (rest.empty()) return words;
+  if (rest.size() < 2 || !rest.starts_with('[') || !rest.ends_with(']'))
+    refuse();
+  rest = stripped(rest.substr(1, rest.size() - 2));
+  while (!rest.empty()) {
+    const char quote = rest.front();
+    const auto end = rest.find(quote, 1);
+    if ((quote != '\'' && quote != '"') || end == std::string_view::npos)
+      refuse();
+    words.push_back(lowered(std::string(stripped(rest.substr(1, end - 1)))));
+    rest = stripped(rest.substr(end + 1));
+    if (rest.empty()) break;
+    if (rest.front() != ',') refuse();
+    rest = stripped(rest.substr(1));
   }
   return words;
 }
 
-// [K] after what the words say; all blank where there are none.
-void push_labels(const std::vector<std::string_view>& words, Manifest& m) {
+bool has(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// [K] after what the words say. What they do not name is absent, unless they
+// say that they do not tell: nothing at all, "as before", or too bad a picture.
+void push_labels(const std::vector<std::string>& words, Manifest& m) {
+  const bool tells = !words.empty() && !has(words, "unchanged") &&
+                     !has(words, "suboptimal study");
   const size_t at = m.labels.size();
-  m.labels.resize(at + m.finding_count(), words.empty() ? kUnlabeled : 0.0f);
+  m.labels.resize(at + m.finding_count(), tells ? 0.0f : kUnlabeled);
   for (const auto& [finding, word] : kPadchestWords)
-    if (std::ranges::find(words, word) != words.end())
+    if (has(words, word))
       m.labels[at + static_cast<size_t>(std::ranges::find(m.findings, finding) -
                                         m.findings.begin())] = 1;
 }
@@ -265,17 +330,22 @@ float age_of(std::string_view day, std::string_view birth) {
 
 }  // namespace
 
-void read_padchest(const std::string& text, RowChoice& choice, Manifest& m) {
+void read_padchest(const std::string& text, const TableFile& file,
+                   RowChoice& choice, Manifest& m) {
   TableRows rows(text, m.path);
   const size_t image = rows.column("ImageID"), folder = rows.column("ImageDir"),
                day = rows.column("StudyDate_DICOM"),
                patient = rows.column("PatientID"),
                birth = rows.column("PatientBirth"),
                sex = rows.column("PatientSex_DICOM"),
-               view = rows.column("Projection"), labels = rows.column("Labels");
+               view = rows.column("Projection"), labels = rows.column("Labels"),
+               weight = weight_column(rows.header, file, rows.table);
   m.findings = nih_findings();
-  choice.begin_table(m.path, rows.header,
-                     {.image = image, .sex = sex, .view = view});
+  auto header = rows.header;
+  header.emplace_back("age");  // which the table has not
+  choice.begin_table(
+      m.path, header,
+      {.image = image, .age = rows.header.size(), .sex = sex, .view = view});
   const std::unordered_set<std::string_view> unreadable(std::begin(kUnreadable),
                                                         std::end(kUnreadable));
   size_t damaged = 0, excluded = 0;
@@ -283,19 +353,23 @@ void read_padchest(const std::string& text, RowChoice& choice, Manifest& m) {
     const std::string_view name = rows.cell(image);
     const std::string path =
         std::string(rows.cell(folder)) + "/" + std::string(name);
-    const auto words = words_of(rows.fields[labels]);
+    const auto words = words_of(rows.fields[labels], rows.table);
     const bool is_damaged =
         unreadable.contains(name.substr(0, name.rfind(".png")));
-    if (is_damaged || std::ranges::find(words, "exclude") != words.end()) {
+    if (is_damaged || has(words, "exclude")) {
       ++(is_damaged ? damaged : excluded);
       m.left_out.insert(path);
       continue;
     }
-    if (!add_row(m, rows.table, choice, rows.fields, path,
-                 rows.fields[patient]))
+    const float age = age_of(rows.cell(day), rows.cell(birth));
+    const std::string age_text = csv_number(age);
+    auto fields = rows.fields;
+    fields.emplace_back(age_text);
+    if (!add_row(m, rows.table, choice, fields, path, rows.fields[patient]))
       continue;
     push_labels(words, m);
-    m.ages.push_back(age_of(rows.cell(day), rows.cell(birth)));
+    push_weight(rows, weight, file, m);
+    m.ages.push_back(age);
     m.sexes.emplace_back(rows.cell(sex));
     m.views.emplace_back(rows.cell(view));
   }
@@ -306,37 +380,72 @@ void read_padchest(const std::string& text, RowChoice& choice, Manifest& m) {
 // ---- VinDr-CXR: three readers an image for training, their consensus for
 // test.
 
-void read_vindr(const std::string& text, RowChoice& choice, Manifest& m) {
+namespace {
+
+// What the readers of each image say: [row].
+struct Votes {
+  std::unordered_map<std::string, size_t> row_of;  // npos: left out
+  std::unordered_set<std::string> cast;            // by image and reader
+  std::vector<int> readers;
+};
+
+// Labels hold the number of readers who see the finding.
+void decide_votes(const Votes& votes, Manifest& m) {
+  const size_t findings = m.finding_count();
+  for (size_t row = 0; row < m.size(); ++row)
+    for (size_t k = 0; k < findings; ++k) {
+      float& label = m.labels[row * findings + k];
+      label = 2 * label > static_cast<float>(votes.readers[row]) ? 1.0f : 0.0f;
+    }
+  const auto [least, most] = std::ranges::minmax(votes.readers);
+  if (least != most)
+    log_warning(m.path + ": some images have " + counted(least, "reader") +
+                ", others " + std::to_string(most) + ": is it cut off?");
+}
+
+// A column, or npos.
+size_t optional_column(const TableRows& rows, const char* name) {
+  const auto found = std::ranges::find(rows.header, name);
+  return found == rows.header.end()
+             ? std::string::npos
+             : static_cast<size_t>(found - rows.header.begin());
+}
+
+}  // namespace
+
+void read_vindr(const std::string& text, const TableFile& file,
+                RowChoice& choice, Manifest& m) {
   TableRows rows(text, m.path);
-  const size_t image = rows.column("image_id");
-  std::vector<size_t> others = {image};
-  for (const char* name : {"rad_id", "No finding"})
-    if (const auto found = std::ranges::find(rows.header, name);
-        found != rows.header.end())
-      others.push_back(static_cast<size_t>(found - rows.header.begin()));
-  const auto columns = take_findings(rows, others, m);
-  for (auto& name : m.findings) {  // of the table for test, and of ChestX-ray14
+  for (auto& name : rows.header) {  // of the table for test, of ChestX-ray14
     if (name == "Other disease") name = "Other diseases";
     if (name == "Pulmonary fibrosis") name = "Fibrosis";
   }
-  choice.begin_table(m.path, rows.header, {.image = image});
+  const size_t image = rows.column("image_id"),
+               reader = optional_column(rows, "rad_id"),
+               weight = weight_column(rows.header, file, rows.table);
+  const auto columns = take_findings(
+      rows, {image, reader, optional_column(rows, "No finding"), weight}, m);
+  // A filter may not choose among readers; all images are PA.
+  choice.begin_table(m.path, {"image_id", "view"}, {.image = 0, .view = 1});
   m.knows_patients = false;
-  std::unordered_map<std::string, size_t> row_of;  // npos: left out
-  std::vector<float> readers;                      // [row]
+  Votes votes;
   while (rows.next()) {
     const std::string id(rows.cell(image));
-    const auto [place, is_new] = row_of.emplace(id, std::string::npos);
-    if (is_new &&
-        add_row(m, rows.table, choice, rows.fields, id + ".png", id)) {
+    if (!votes.cast.insert(id + "\n" + std::string(rows.cell(reader))).second)
+      rows.table.fail("this reader's row of the image appears twice",
+                      "remove one of the rows");
+    const auto [place, is_new] = votes.row_of.emplace(id, std::string::npos);
+    if (is_new && add_row(m, rows.table, choice, {id, "PA"}, id + ".png", id)) {
       place->second = m.size() - 1;
       m.labels.resize(m.labels.size() + columns.size(), 0.0f);
-      readers.push_back(0);
+      votes.readers.push_back(0);
+      push_weight(rows, weight, file, m);
       m.ages.push_back(kUnlabeled);
       m.sexes.emplace_back();
-      m.views.emplace_back("PA");  // all of them
+      m.views.emplace_back("PA");
     }
     if (place->second == std::string::npos) continue;
-    ++readers[place->second];
+    ++votes.readers[place->second];
     for (size_t k = 0; k < columns.size(); ++k) {
       const float said =
           parse_label(rows.fields[columns[k]], rows.table, m.findings[k]);
@@ -346,11 +455,7 @@ void read_vindr(const std::string& text, RowChoice& choice, Manifest& m) {
       m.labels[place->second * columns.size() + k] += said;
     }
   }
-  for (size_t row = 0; row < m.size(); ++row)
-    for (size_t k = 0; k < columns.size(); ++k) {
-      float& label = m.labels[row * columns.size() + k];
-      label = 2 * label > readers[row] ? 1.0f : 0.0f;
-    }
+  if (m.size() > 0) decide_votes(votes, m);
 }
 
 }  // namespace chexnet

@@ -32,9 +32,16 @@ constexpr const char* kUsage = "write [view=PA], [age>=18] or [sex!=M]";
 
 }  // namespace
 
-// ChestX-ray14's older release writes ages as 058Y, 005M, 013D.
+// ChestX-ray14's older release writes ages as 058Y, 005M, 013D; BRAX gives
+// bands, "60-64" and "85 or more", which count as their first year.
 std::optional<double> years(std::string_view text) {
   text = trimmed(text);
+  constexpr std::string_view kOpenBand = " or more";
+  if (text.ends_with(kOpenBand)) text.remove_suffix(kOpenBand.size());
+  if (const auto dash = text.find('-');
+      dash != std::string_view::npos && dash > 0 &&
+      text.find_first_not_of("0123456789 ", dash + 1) == std::string_view::npos)
+    text = trimmed(text.substr(0, dash));
   double in_a_year = 1;
   if (!text.empty() &&
       std::string_view("YMDW").find(text.back()) != std::string_view::npos) {
@@ -203,9 +210,14 @@ bool RowChoice::keeps(const std::vector<std::string_view>& fields,
 
 void RowChoice::finish() const {
   for (const auto& condition : conditions_) {
-    if (condition.without.size() == tables_) {
+    // Every table may have these, so they are no slip.
+    constexpr std::array<std::string_view, 5> kRoles = {"image", "patient",
+                                                        "age", "sex", "view"};
+    const bool is_role =
+        std::ranges::find(kRoles, condition.column) != kRoles.end();
+    if (condition.without.size() == tables_ && !is_role) {
       std::set<std::string> names(columns_.begin(), columns_.end());
-      names.insert({"image", "patient", "age", "sex", "view"});
+      names.insert(kRoles.begin(), kRoles.end());
       const std::vector<std::string> known(names.begin(), names.end());
       refuse(condition.text,
              "names a column that no table has ('" + condition.column + "')",

@@ -38,10 +38,10 @@ Manifest read_table(const TableFile& file, bool may_lack_findings,
       read_mimic_cxr(text, file, s3, choice, m);
       break;
     case ManifestFormat::kPadchest:
-      read_padchest(text, choice, m);
+      read_padchest(text, file, choice, m);
       break;
     case ManifestFormat::kVindr:
-      read_vindr(text, choice, m);
+      read_vindr(text, file, choice, m);
       break;
     case ManifestFormat::kChexpert:
     case ManifestFormat::kBrax:

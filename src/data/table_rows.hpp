@@ -74,9 +74,11 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
 // beside them.
 void read_mimic_cxr(const std::string& text, const TableFile& file,
                     const S3Config& s3, RowChoice& choice, Manifest& m);
-void read_padchest(const std::string& text, RowChoice& choice, Manifest& m);
+void read_padchest(const std::string& text, const TableFile& file,
+                   RowChoice& choice, Manifest& m);
 // A row for each reader of an image: the majority's labels.
-void read_vindr(const std::string& text, RowChoice& choice, Manifest& m);
+void read_vindr(const std::string& text, const TableFile& file,
+                RowChoice& choice, Manifest& m);
 // One column per finding: CheXpert's, BRAX's and anybody's.
 void read_columns(const std::string& text, const TableFile& file, bool may_lack,
                   RowChoice& choice, Manifest& m);

@@ -65,18 +65,23 @@ void keep_files_from_children() {
   }
 }
 
+// What mpirun sets for ranks; a user's choices are OMPI_MCA_… and PMIX_MCA_….
+bool is_of_rank(std::string_view variable) {
+  const auto begins = [&](std::string_view with) {
+    return variable.starts_with(with);
+  };
+  if (begins("OMPI_MCA_"))
+    return begins("OMPI_MCA_ess") || begins("OMPI_MCA_orte_");
+  return begins("OMPI_") || begins("PMI_") || begins("PALS_") ||
+         (begins("PMIX_") && !begins("PMIX_MCA_"));
+}
+
 // A command of a rank is none: nobody is to tell it what ranks are told, and an
 // MPI program in it is not to take itself for one.
 std::vector<char*> environment_of_commands() {
-  constexpr std::string_view kOfRanks[] = {
-      "OMPI_COMM_WORLD_", "PMIX_RANK=", "PMIX_NAMESPACE=",
-      "PMIX_SERVER_",     "PMI_",       "PALS_"};
   std::vector<char*> kept;
   for (char** variable = environ; *variable != nullptr; ++variable)
-    if (std::ranges::none_of(kOfRanks, [&](std::string_view begin) {
-          return std::string_view(*variable).starts_with(begin);
-        }))
-      kept.push_back(*variable);
+    if (!is_of_rank(*variable)) kept.push_back(*variable);
   kept.push_back(nullptr);
   return kept;
 }

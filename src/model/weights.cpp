@@ -162,21 +162,27 @@ std::string first_unmatched(const ForeignWeights& file,
       nearest_names(wanted, names));
 }
 
-// As they were taken in: a number of fp64 may be too large for fp32.
-void check_values(const NetworkTensors& tensors, const std::string& origin) {
+// On the host, before a device waits for them.
+void check_values(const ForeignWeights& file, const NetworkTensors& tensors,
+                  const std::string& origin) {
+  const auto refuse = [&](const std::string& name, const char* what) {
+    throw CheckpointError(
+        "[weights] {}: {} {}. Hint: the network diverged, or the file is "
+        "damaged; take an earlier checkpoint or other weights",
+        origin, name, what);
+  };
+  const auto finite = [](const at::Tensor& values) {
+    return values.isfinite().all().item<bool>();
+  };
   for (const auto& [name, tensor] : tensors) {
-    if (!tensor.values.isfinite().all().item<bool>())
-      throw CheckpointError(
-          "[weights] {}: {} is not finite, or too large for fp32. Hint: the "
-          "network diverged, or the file is damaged; take an earlier "
-          "checkpoint or other weights",
-          origin, name);
-    if (name.ends_with(".running_var") &&
-        tensor.values.lt(0).any().item<bool>())
-      throw CheckpointError(
-          "[weights] {}: {} has a negative variance. Hint: the file is "
-          "damaged; take other weights",
-          origin, name);
+    const NamedArray* array = file.find(name);
+    if (array == nullptr) continue;
+    const at::Tensor values = view_of(*array);
+    if (!finite(values)) refuse(name, "is not finite");
+    if (!finite(values.to(tensor.values.scalar_type())))
+      refuse(name, "has a number too large for fp32");
+    if (name.ends_with(".running_var") && values.lt(0).any().item<bool>())
+      refuse(name, "has a negative variance");
   }
 }
 
@@ -237,6 +243,7 @@ LoadReport load_weights(const SafetensorsFile& from, const std::string& origin,
         options.outputs.empty() ? findings_of(from, origin) : options.outputs;
   const auto unfit = unfit_tensors(file, tensors, known.size(), report);
   if (!unfit.empty()) refuse_unfit(origin, file, tensors, unfit);
+  check_values(file, tensors, origin);
   const Rows rows = match_rows(known, findings, report);
   for (const auto& [name, tensor] : tensors) {
     const NamedArray* array = file.find(name);
@@ -252,7 +259,6 @@ LoadReport load_weights(const SafetensorsFile& from, const std::string& origin,
     if (!tensors.contains(array.name) &&
         !array.name.ends_with(".num_batches_tracked"))
       report.extra.push_back(array.name);
-  check_values(tensors, origin);
   parameters.refresh_compute_copies();
   return report;
 }

@@ -6,6 +6,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/data/manifest.hpp"
 #include "chexnet/data/split.hpp"
+#include "data/row_choice.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 
@@ -91,6 +92,12 @@ TEST_CASE("MIMIC-CXR-JPG: a study's labels reach its images, in its splits") {
   CHECK(splits.train.rows.size() == 2);
   CHECK(splits.val.rows == std::vector{static_cast<uint32_t>(normal)});
   CHECK(splits.test.rows.size() == 1);
+  DataConfig folded = config;  // the official test stays
+  folded.fold = {1, 2};
+  const Manifest again = read_manifest(folded);
+  const Splits cut = make_splits(again, folded);
+  CHECK(cut.test.rows.size() == 1);
+  CHECK(cut.train.rows.size() + cut.val.rows.size() == 3);
   DataConfig frontals = config;
   frontals.filter = {"ViewPosition=AP|PA"};
   CHECK(read_manifest(frontals).size() == 2);
@@ -107,10 +114,10 @@ TEST_CASE("MIMIC-CXR-JPG: tables that do not belong together are refused") {
         std::string::npos);
   set.write_splits("a-1,50000001,10000001,valid\n");
   CHECK(refused().find("split.csv:2: no split 'valid'") != std::string::npos);
-  config.manifest.path = {set.folder.write("labels.csv", "study_id\n")};
+  config.manifest.path = {set.folder.write("a-negbio.csv", "study_id\n")};
   CHECK(refused().find("no column 'subject_id'") != std::string::npos);
-  config.manifest.path = {set.folder.write(
-      "labels.csv", "subject_id,study_id,Edema\n10000001,50000001,1\n")};
+  config.manifest.path = {
+      (set.folder / "mimic-cxr-2.0.0-metadata.csv").string()};
   CHECK(refused().find("is no table of labels of MIMIC-CXR-JPG") !=
         std::string::npos);
   std::filesystem::remove(set.folder / "mimic-cxr-2.0.0-split.csv");
@@ -126,6 +133,7 @@ TEST_CASE("MIMIC-CXR-JPG beside other tables keeps its splits") {
   config.manifest.path = {
       set.folder.write("own.csv", "image,p,Edema\nx.png,1,1\ny.png,2,0\n"),
       set.labels};
+  config.manifest.split = {SplitName::kTrain, SplitName::kTrain};
   const Manifest m = read_manifest(config);
   CHECK(m.size() == 6);
   const Splits splits = make_splits(m, config);
@@ -155,8 +163,12 @@ TEST_CASE("PadChest: words count whole, and its damaged files stay away") {
               "4,5_e.png,0,20080512,5,37,1950.0,M,PA,\"['exclude', "
               "'nodule']\"\n"
               "5," +
-              damaged + ",0,20080512,6,38,1950.0,M,PA,['nodule']\n")));
-  REQUIRE(m.size() == 4);
+              damaged +
+              ",0,20080512,6,38,1950.0,M,PA,['nodule']\n"
+              "6,7_f.png,0,20080512,7,39,1950.0,M,PA,\"['Unchanged', "
+              "'Nodule']\"\n")));
+  REQUIRE(m.size() == 5);
+  CHECK(label_text(m, row_named(m, "0/7_f.png")) == ".....1........");
   CHECK(m.findings == nih_findings());
   CHECK(label_text(m, row_named(m, "7/1_a.png")) == "00000000000000");
   // Effusion, Nodule, Pneumothorax, Hernia
@@ -195,6 +207,8 @@ TEST_CASE("VinDr-CXR: what most readers of an image say") {
   CHECK(label_text(m, row_named(m, "cc.png")) == "011");
   CHECK_FALSE(m.knows_patients);
   CHECK(m.views[0] == "PA");
+  config.filter = {"view=PA|AP"};  // as for the other sets
+  CHECK(read_manifest(config).size() == 3);
   config = named_set(
       ManifestFormat::kVindr,
       folder.write("bad.csv", "image_id,rad_id,Nodule/Mass\naa,R1,-1\n"));
@@ -225,4 +239,55 @@ TEST_CASE("BRAX: CheXpert's columns beside others, ages in bands") {
   CHECK(m.patients[0] == "id_1");
   CHECK(m.ages[0] == 85);
   CHECK(label_text(m, 0) == "00000000000001");
+}
+
+TEST_CASE("named data sets: what contradicts itself is refused with its line") {
+  const ScratchFolder folder;
+  const auto refused = [&](ManifestFormat format, const std::string& table) {
+    const auto config =
+        named_set(format, folder.write("a-chexpert.csv", table));
+    return error_of<DataError>([&] { read_manifest(config); });
+  };
+  const std::string padchest =
+      "ImageID,ImageDir,StudyDate_DICOM,PatientID,PatientBirth,"
+      "PatientSex_DICOM,Projection,Labels\n";
+  for (const char* list : {"nan", "nodule|mass", "['nodule' 'mass']",
+                           "['nodule';'mass']", "['nodule']x", "['nodule"})
+    CHECK(refused(ManifestFormat::kPadchest,
+                  padchest + "1.png,0,20080512,1,1930,F,PA," + list + "\n")
+              .find("a-chexpert.csv:2: Labels: ") != std::string::npos);
+  const std::string vindr = "image_id,rad_id,Cardiomegaly\n";
+  CHECK(refused(ManifestFormat::kVindr, vindr + "a,R1,1\na,R1,1\n")
+            .find(":3: this reader's row") != std::string::npos);
+  CHECK(refused(ManifestFormat::kVindr, "image_id,Edema\na,1\na,0\n")
+            .find(":3: this reader's row") != std::string::npos);
+  folder.write("a-split.csv", "dicom_id,split\nd,train\n");
+  folder.write("a-metadata.csv",
+               "dicom_id,subject_id,study_id,ViewPosition\nd,10,50,PA\n");
+  const std::string mimic = "subject_id,study_id,Edema\n";
+  CHECK(refused(ManifestFormat::kMimicCxr, mimic + "11,50,1\n")
+            .find("a-metadata.csv:2: its study is of another patient") !=
+        std::string::npos);
+  folder.write("a-split.csv", "dicom_id,split\nd,train\nd,test\n");
+  CHECK(refused(ManifestFormat::kMimicCxr, mimic + "10,50,1\n")
+            .find("a-split.csv:3: its image appears twice") !=
+        std::string::npos);
+}
+
+TEST_CASE("named data sets: ages are filtered as they are grouped") {
+  const ScratchFolder folder;
+  DataConfig config = named_set(
+      ManifestFormat::kPadchest,
+      folder.write("p.csv",
+                   "ImageID,ImageDir,StudyDate_DICOM,PatientID,PatientBirth,"
+                   "PatientSex_DICOM,Projection,Labels\n"
+                   "1.png,0,20080512,1,1930.0,F,PA,['normal']\n"
+                   "2.png,0,20080512,2,1995.0,F,PA,['normal']\n"));
+  config.filter = {"age>=18"};
+  CHECK(read_manifest(config).images == std::vector<std::string>{"0/1.png"});
+  CHECK(years("85 or more") == 85);
+  CHECK(years("60-64") == 60);
+  CHECK(years("058Y") == 58);
+  CHECK_FALSE(years("-5-3x"));
+  CHECK_FALSE(years("or more"));
 }

@@ -69,7 +69,7 @@ std::string beside(const std::string& path, const char* what) {
 
 // A table that lies beside the labels.
 std::string side_table(const std::string& path, const S3Config& s3) {
-  const std::string text = table_text(path, s3);
+  std::string text = table_text(path, s3);
   if (const size_t line = line_not_utf8(text); line > 0)
     Table{path, static_cast<int>(line)}.fail("is not UTF-8",
                                              "save the table as UTF-8");

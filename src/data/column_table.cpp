@@ -57,19 +57,6 @@ void take_named(const ColumnsConfig& columns, bool may_lack,
   }
 }
 
-// Every column that is nothing else.
-void take_others(size_t lateral, const TableRows& rows, Layout& layout,
-                 Manifest& m) {
-  const auto& l = layout;
-  for (size_t c = 0; c < rows.header.size(); ++c) {
-    if (c == l.image || c == l.patient || c == l.age || c == l.sex ||
-        c == l.view || c == l.weight || c == lateral)
-      continue;
-    m.findings.push_back(rows.header[c]);
-    layout.labels.push_back(c);
-  }
-}
-
 // What a data set calls its columns.
 ColumnsConfig columns_of(const TableFile& file) {
   if (file.format == ManifestFormat::kChexpert)
@@ -98,18 +85,20 @@ Layout layout_of(const TableRows& rows, const TableFile& file, bool may_lack,
   layout.age = optional(columns.age, "age");
   layout.sex = optional(columns.sex, "sex");
   layout.view = optional(columns.view, "view");
-  layout.weight = weight_column(rows.header, file, rows.table);
-  const size_t lateral = optional(chexpert ? "Frontal/Lateral" : "", "");
-  if (columns.findings.empty())
-    take_others(lateral, rows, layout, m);
-  else
-    take_named(columns, may_lack && file.format == ManifestFormat::kCsv, rows,
-               layout, m);
-  if (layout.labels.empty())
-    rows.table.fail("no column with findings",
-                    "name them: --set data.manifest.columns.findings=[A,B]");
-  if (const auto doubled = doubled_finding(m.findings); !doubled.empty())
-    rows.table.fail("finding " + doubled, "each finding has one column");
+  layout.weight = optional_column(rows.header, file.sample_weight, rows.table);
+  const std::string hint =
+      "name them: --set data.manifest.columns.findings=[A,B]";
+  if (columns.findings.empty()) {
+    layout.labels = take_findings(
+        rows,
+        {layout.image, layout.patient, layout.age, layout.sex, layout.view,
+         layout.weight, optional(chexpert ? "Frontal/Lateral" : "", "")},
+        hint, m);
+    return layout;
+  }
+  take_named(columns, may_lack && file.format == ManifestFormat::kCsv, rows,
+             layout, m);
+  check_findings(rows.table, hint, m);
   return layout;
 }
 
@@ -135,9 +124,7 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
     for (size_t k = 0; k < layout.labels.size(); ++k)
       m.labels.push_back(parse_label(rows.fields[layout.labels[k]], rows.table,
                                      m.findings[k]));
-    if (layout.weight != std::string::npos)
-      m.sample_weights.push_back(parse_weight(rows.fields[layout.weight],
-                                              rows.table, file.sample_weight));
+    push_weight(rows.fields, layout.weight, rows.table, file, m);
     m.ages.push_back(parse_age(rows.cell(layout.age)));
     m.sexes.emplace_back(rows.cell(layout.sex));
     m.views.emplace_back(rows.cell(layout.view));

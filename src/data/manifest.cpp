@@ -34,10 +34,11 @@ std::vector<TableFile> table_files(const DataConfig& data) {
     refuse("split", config.split.size(), "one for each table, or none");
   std::vector<TableFile> files;
   for (size_t i = 0; i < count; ++i) {
-    TableFile file{
-        config.path[i],     config.format[config.format.size() == 1 ? 0 : i],
-        config.columns,     {},
-        data.sample_weight, data.fold.on()};
+    TableFile file{config.path[i],
+                   config.format[config.format.size() == 1 ? 0 : i],
+                   config.columns,
+                   {},
+                   data.sample_weight};
     if (!config.split.empty()) file.split = config.split[i];
     files.push_back(std::move(file));
   }
@@ -128,6 +129,11 @@ void append(Manifest& m, const Manifest& more) {
     m.uncertain.resize(m.labels.size());
     add(m.uncertain, more.uncertain);
     m.uncertain.resize(m.labels.size() + more.labels.size());
+  }
+  if (!m.splits.empty() || !more.splits.empty()) {
+    m.splits.resize(m.size());
+    add(m.splits, more.splits);
+    m.splits.resize(m.size() + more.size());
   }
   add(m.labels, more.labels);
   add(m.lines, more.lines);

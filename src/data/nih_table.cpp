@@ -29,7 +29,7 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
   const size_t sex =
       column(header, says_sex ? "Patient Sex" : "Patient Gender", table);
   const size_t view = column(header, "View Position", table);
-  const size_t weight = weight_column(header, file, table);
+  const size_t weight = optional_column(header, file.sample_weight, table);
   choice.begin_table(m.path, header, {image, age, sex, view});
   const size_t needed = std::max({image, labels, patient, age, sex, view}) + 1;
   std::unordered_map<std::string_view, size_t> index;
@@ -62,10 +62,7 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
                    "nearest are " + nearest_names(name, m.findings));
       m.labels[at + found->second] = 1.0f;
     }
-    if (weight != std::string::npos)
-      m.sample_weights.push_back(parse_weight(
-          weight < fields.size() ? fields[weight] : std::string_view{}, table,
-          file.sample_weight));
+    push_weight(fields, weight, table, file, m);
     m.ages.push_back(parse_age(fields[age]));
     m.sexes.emplace_back(trimmed(fields[sex]));
     m.views.emplace_back(trimmed(fields[view]));

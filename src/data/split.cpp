@@ -56,23 +56,29 @@ Rows rows_of_list(const Manifest& manifest, const std::string& path) {
   return rows;
 }
 
-// The rows of those tables that data.manifest.split gives to `split`.
-Rows rows_of_tables(const Manifest& manifest, SplitName split) {
+// The rows that their tables, or data.manifest.split, give to `split`.
+Rows rows_of_tables(const Manifest& manifest, SplitName split, bool is_folded) {
   Rows rows;
+  if (manifest.splits.empty()) return rows;
   for (size_t t = 0; t < manifest.tables.size(); ++t) {
-    if (manifest.tables[t].split != split) continue;
     for (size_t row = manifest.tables[t].first_row; row < manifest.end_row(t);
-         ++row)
-      rows.push_back(static_cast<uint32_t>(row));
+         ++row) {
+      auto of_row = manifest.splits[row];
+      // Folds cut a published validation split anew.
+      if (is_folded && manifest.tables[t].has_splits &&
+          of_row == SplitName::kVal)
+        of_row = SplitName::kTrain;
+      if (of_row == split) rows.push_back(static_cast<uint32_t>(row));
+    }
   }
   return rows;
 }
 
 Rows named_rows(const Manifest& manifest, const std::string& list,
-                SplitName split) {
+                SplitName split, bool is_folded) {
   Rows rows;
   if (!list.empty()) rows = rows_of_list(manifest, list);
-  const Rows more = rows_of_tables(manifest, split);
+  const Rows more = rows_of_tables(manifest, split, is_folded);
   rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
@@ -276,11 +282,13 @@ const Split& Splits::named(const std::string& name) const {
 
 Splits make_splits(const Manifest& manifest, const DataConfig& config) {
   Splits splits;
-  splits.test.rows = named_rows(manifest, config.test_list, SplitName::kTest);
-  splits.val.rows = named_rows(manifest, config.val_list, SplitName::kVal);
+  const auto named = [&](const std::string& list, SplitName split) {
+    return named_rows(manifest, list, split, config.fold.on());
+  };
+  splits.test.rows = named(config.test_list, SplitName::kTest);
+  splits.val.rows = named(config.val_list, SplitName::kVal);
   if (!config.train_list.empty()) {
-    splits.train.rows =
-        named_rows(manifest, config.train_list, SplitName::kTrain);
+    splits.train.rows = named(config.train_list, SplitName::kTrain);
   } else {
     std::set<uint32_t> taken(splits.test.rows.begin(), splits.test.rows.end());
     taken.insert(splits.val.rows.begin(), splits.val.rows.end());

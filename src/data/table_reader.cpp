@@ -16,7 +16,7 @@ Manifest read_table(const TableFile& file, bool may_lack_findings,
                     const S3Config& s3, RowChoice& choice) {
   Manifest m;
   m.path = file.path;
-  m.tables = {{m.path, 0, file.split}};
+  m.tables = {{m.path, 0}};
   const std::string text = table_text(m.path, s3);
   m.sha256 = sha256_hex(text);
   if (const size_t line = line_not_utf8(text); line > 0)
@@ -52,6 +52,7 @@ Manifest read_table(const TableFile& file, bool may_lack_findings,
     throw DataError(
         "[manifest] {}: no rows below the header. Hint: is the file complete?",
         m.path);
+  if (file.split && m.splits.empty()) m.splits.assign(m.size(), file.split);
   return m;
 }
 

@@ -16,7 +16,6 @@ struct TableFile {
   ColumnsConfig columns;           // of kCsv
   std::optional<SplitName> split;  // of all its rows
   std::string sample_weight;       // column, which the table may lack
-  bool is_folded = false;          // data.fold cuts validation
 };
 
 // The rows that `choice` keeps; no row may be left. Labels are what the cells

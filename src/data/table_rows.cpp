@@ -5,6 +5,7 @@
 
 #include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/core/log.hpp"
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/column_limit.hpp"
@@ -57,21 +58,6 @@ float parse_age(std::string_view cell) {
   return age ? static_cast<float>(*age) : kUnlabeled;
 }
 
-float parse_weight(std::string_view cell, const Table& table,
-                   const std::string& column) {
-  cell = trimmed(cell);
-  const auto value = parsed_number<float>(cell);
-  // More, and one image's loss may be beyond what fp32 holds.
-  constexpr float kMostWeight = 1e6f;
-  if (!value || !std::isfinite(*value) || *value < 0 || *value > kMostWeight)
-    table.fail(
-        formatted(
-            "weight '{}' in column {} is not a number from 0 to 1,000,000",
-            cell, column),
-        "data.sample_weight names the column");
-  return *value;
-}
-
 namespace {
 
 // All columns in the order of the file, where a person can take them in.
@@ -103,9 +89,8 @@ size_t column(const std::vector<std::string>& header, const std::string& name,
   return static_cast<size_t>(found - header.begin());
 }
 
-size_t weight_column(const std::vector<std::string>& header,
-                     const TableFile& file, const Table& table) {
-  const std::string& name = file.sample_weight;
+size_t optional_column(const std::vector<std::string>& header,
+                       const std::string& name, const Table& table) {
   const bool has_it =
       !name.empty() && std::ranges::find(header, name) != header.end();
   return has_it ? column(header, name, table) : std::string::npos;
@@ -137,6 +122,26 @@ std::string_view TableRows::cell(size_t column) const {
                                      : trimmed(fields[column]);
 }
 
+std::vector<size_t> take_findings(const TableRows& rows,
+                                  const std::vector<size_t>& others,
+                                  const std::string& hint, Manifest& m) {
+  std::vector<size_t> columns;
+  for (size_t c = 0; c < rows.header.size(); ++c) {
+    if (std::ranges::find(others, c) != others.end()) continue;
+    columns.push_back(c);
+    m.findings.push_back(rows.header[c]);
+  }
+  check_findings(rows.table, hint, m);
+  return columns;
+}
+
+void check_findings(const Table& table, const std::string& hint,
+                    const Manifest& m) {
+  if (m.findings.empty()) table.fail("no column with findings", hint);
+  if (const auto doubled = doubled_finding(m.findings); !doubled.empty())
+    table.fail("finding " + doubled, "each finding has one column");
+}
+
 bool add_row(Manifest& m, const Table& table, RowChoice& choice,
              const std::vector<std::string_view>& fields,
              std::string_view image, std::string_view patient) {
@@ -162,6 +167,29 @@ bool add_row(Manifest& m, const Table& table, RowChoice& choice,
   m.images.emplace_back(image);
   m.patients.emplace_back(patient);
   return true;
+}
+
+void push_weight(const std::vector<std::string_view>& fields, size_t weight,
+                 const Table& table, const TableFile& file, Manifest& m) {
+  if (weight == std::string::npos) return;
+  // A row of ChestX-ray14 may be shorter than its header.
+  const std::string_view cell =
+      weight < fields.size() ? trimmed(fields[weight]) : std::string_view{};
+  const auto value = parsed_number<float>(cell);
+  // More, and one image's loss may be beyond what fp32 holds.
+  constexpr float kMostWeight = 1e6f;
+  if (!value || !std::isfinite(*value) || *value < 0 || *value > kMostWeight)
+    table.fail(
+        formatted(
+            "weight '{}' in column {} is not a number from 0 to 1,000,000",
+            cell, file.sample_weight),
+        "data.sample_weight names the column");
+  m.sample_weights.push_back(*value);
+}
+
+void log_left_out(const Manifest& m, int64_t images, const std::string& why) {
+  if (images > 0)
+    log_info(m.path + ": " + counted(images, "image") + " left out: " + why);
 }
 
 }  // namespace chexnet

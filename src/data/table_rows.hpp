@@ -2,6 +2,7 @@
 // columns by name, rows that take part.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,6 @@ float parse_label(std::string_view cell, const Table& table,
                   const std::string& finding);
 // NaN where it is none.
 float parse_age(std::string_view cell);
-float parse_weight(std::string_view cell, const Table& table,
-                   const std::string& column);
 
 // A remedy where a format's own column is not there.
 inline constexpr const char* kOtherLayout =
@@ -40,9 +39,9 @@ inline constexpr const char* kOtherLayout =
 // DataError where the table has no such column, or two; `remedy` ends its hint.
 size_t column(const std::vector<std::string>& header, const std::string& name,
               const Table& table, const std::string& remedy = {});
-// npos where none is asked for, or the table lacks it.
-size_t weight_column(const std::vector<std::string>& header,
-                     const TableFile& file, const Table& table);
+// npos for no name, or where the table lacks it.
+size_t optional_column(const std::vector<std::string>& header,
+                       const std::string& name, const Table& table);
 
 // A table below its header, row by row, each as wide as the header.
 class TableRows {
@@ -62,10 +61,27 @@ class TableRows {
   CsvReader csv_;
 };
 
+// Takes every column but `others` as a finding; their indexes, [K]. DataError
+// with `hint` where none is left.
+std::vector<size_t> take_findings(const TableRows& rows,
+                                  const std::vector<size_t>& others,
+                                  const std::string& hint, Manifest& m);
+// DataError where a finding has two columns, or with `hint` where there is
+// none.
+void check_findings(const Table& table, const std::string& hint,
+                    const Manifest& m);
+
 // Whether the row takes part.
 bool add_row(Manifest& m, const Table& table, RowChoice& choice,
              const std::vector<std::string_view>& fields,
              std::string_view image, std::string_view patient);
+
+// The row's weight from column `weight`, if the table has it.
+void push_weight(const std::vector<std::string_view>& fields, size_t weight,
+                 const Table& table, const TableFile& file, Manifest& m);
+
+// Logs why a table leaves images out whatever the config says.
+void log_left_out(const Manifest& m, int64_t images, const std::string& why);
 
 // The forms of tables: `text` is the table, `m` has its path.
 void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,

@@ -114,6 +114,9 @@ TEST_CASE("MIMIC-CXR-JPG: tables that do not belong together are refused") {
         std::string::npos);
   set.write_splits("a-1,50000001,10000001,valid\n");
   CHECK(refused().find("split.csv:2: no split 'valid'") != std::string::npos);
+  set.write_splits("c-1,50000002,11000003,test\na-1,50000001,10000001,train\n");
+  CHECK(refused().find("metadata.csv:2: its image is of another study") !=
+        std::string::npos);
   config.manifest.path = {set.folder.write("a-negbio.csv", "study_id\n")};
   CHECK(refused().find("no column 'subject_id'") != std::string::npos);
   config.manifest.path = {

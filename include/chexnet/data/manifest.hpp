@@ -29,6 +29,8 @@ struct Manifest {
   std::vector<float> sample_weights;      // [N] of a row's loss; empty = all 1
   std::vector<float> ages;                // [N] years, NaN = unknown
   std::vector<std::string> sexes, views;  // [N], empty = unknown
+  // [N] by the table or data.manifest.split; empty = none is said.
+  std::vector<std::optional<SplitName>> splits;
   std::unordered_map<std::string, uint32_t> rows;  // name -> row
   std::string path, sha256;  // of the files; names the release
   // Of data.finding_names and of what it says; empty without one.
@@ -38,7 +40,7 @@ struct Manifest {
   struct Table {
     std::string path;
     size_t first_row;
-    std::optional<SplitName> split = {};  // of all its rows
+    bool has_splits = false;  // as published, row by row
   };
   // That it was read from, in the order of their rows.
   std::vector<Table> tables;

@@ -1,4 +1,4 @@
-// It is printed when the program is installed, so it is never behind it.
+// The installed program prints it, so the two always agree.
 #include "completion.hpp"
 
 #include <algorithm>
@@ -43,8 +43,8 @@ std::string choices_of(const CLI::Option& option) {
   return words;
 }
 
-// What may stand where no option does: commands, or a fixed set of words. ""
-// are files.
+// Words that may stand where no option does: commands, or a fixed set. "" are
+// files.
 std::string positions_of(const CLI::App& command) {
   std::string words;
   for (const CLI::App* inner : subcommands_of(command))

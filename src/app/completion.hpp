@@ -1,5 +1,5 @@
-// config --completion: the bash completion, from the command line's own
-// description and the table of config keys.
+// config --completion: the bash completion, from the command line's description
+// and the table of config keys.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -43,7 +43,7 @@ std::string report_name(size_t row, const fs::path& image) {
   return text.data() + image.stem().string().substr(0, kMostOfAName) + ".dcm";
 }
 
-// What the answers of a report rest on; "" without the model's own rules.
+// The basis of a report's answers; "" without the model's own rules.
 std::string rule_text(const ImageScoreRows& rows) {
   const Json decisions = rows.decisions_json();
   if (decisions.is_null()) return "";
@@ -110,8 +110,8 @@ void DicomResults::take(size_t row, const InputImage& image,
                      {"captures", captures_of(score, findings)}});
 }
 
-// The request names places and patients' files, so it lies in a private folder,
-// and goes with it.
+// The request names paths and patients' files, so it lies in a private folder,
+// and is removed with it.
 bool DicomResults::write(const ReportedModel& model) const {
   if (images_.empty()) {
     log_warning(

@@ -1,5 +1,5 @@
-// predict --dicom: what was found in DICOM files, as DICOM.
-// chexnet-dicom, a process of its own, reads the files again and writes.
+// predict --dicom: what was found in DICOM files, as DICOM. chexnet-dicom, a
+// separate process, reads the files again and writes.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -32,9 +32,9 @@ class DicomResults {
   // empty: then there are reports and no captures.
   DicomResults(std::filesystem::path folder, const ImageScoreRows& texts,
                std::filesystem::path pictures);
-  // Of an image that was asked for, of `row` of the split; what was not
-  // converted from DICOM, or has an error, is passed over. `score.heat_maps`
-  // may be drawn later.
+  // Of an image of the request, of `row` of the split; ignores images that were
+  // not converted from DICOM, or have an error. `score.heat_maps` may be drawn
+  // later.
   void take(size_t row, const InputImage& image, const ImageScore& score);
   // False where somebody stopped it. CheckpointError: files cannot be written.
   bool write(const ReportedModel& model) const;

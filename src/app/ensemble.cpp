@@ -1,6 +1,6 @@
 // ensemble: several runs as one network, made of their records alone: no image
-// is read and no network computes. What comes out is a run folder that no
-// training made, so each command that takes a run takes it.
+// is read and no network computes. The result is a run folder that no training
+// made, so each command that takes a run takes it.
 #include "chexnet/eval/ensemble.hpp"
 
 #include <CLI/CLI.hpp>

@@ -117,7 +117,7 @@ std::vector<SplitRow> rows_of(const std::vector<Member>& members) {
   };
   struct Known {
     size_t row;
-    const Member* member;  // whose it was
+    const Member* member;  // the first with the image
   };
   std::vector<SplitRow> all;
   std::unordered_map<std::string, Known> known;

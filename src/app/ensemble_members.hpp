@@ -19,7 +19,7 @@ struct Member {
   std::vector<SplitRow> rows;  // of split.csv
 };
 
-// What results.json has at `place` ("/a/b"); null where there is no such.
+// The value at `place` ("/a/b") of results.json; null where there is none.
 const Json& in_results(const Member& member, const std::string& place);
 
 // Of runs, or folders of runs, of which those without final scores are left
@@ -28,9 +28,9 @@ const Json& in_results(const Member& member, const std::string& place);
 // CheckpointError: one that was named has not finished, or goes on since it was
 // scored. DataError: they call patients by several keys.
 std::vector<Member> ensemble_members(const std::vector<std::string>& folders);
-// The images of all. What an image is to the ensemble is what it is to the
-// member that knows most of it: who was trained on it is trained on it.
-// DataError: an image has two patients, so nobody could tell.
+// The images of all. An image has the split in the ensemble that it has in the
+// member nearest to training: if one was trained on it, the ensemble was.
+// DataError: an image has two patients.
 std::vector<SplitRow> rows_of(const std::vector<Member>& members);
 
 }  // namespace chexnet

@@ -124,7 +124,7 @@ RanksToStart ranks_to_start(const LaunchConfig& config, const BatchJob& job,
   return ranks;
 }
 
-// What mpirun would only stumble over.
+// Problems that mpirun would report badly.
 std::vector<CheckResult> start_checks(const LaunchConfig& config,
                                       const RanksToStart& ranks) {
   const NetworkChoice& network = config.network;
@@ -150,8 +150,8 @@ FolderRecords records_of(const ParentTask& task) {
   return {task.training, task.resume != Resume::kNo, task.resume_command};
 }
 
-// Every rank that is kept waiting says so, for who waits in vain cannot know
-// who does not come. The parent reads the post-mortem, and says it last.
+// Every rank that waits too long says so, as none can know which rank does not
+// come. The parent reads the post-mortem, and prints it last.
 void end_late_start(const ParentTask& task, bool on_one_host, double waited_s) {
   constexpr int kFileTimeout_s = 5;  // as for the watchdog
   constexpr auto kCode = static_cast<int>(ExitCode::kHang);
@@ -253,7 +253,7 @@ RankWorld as_rank(std::unique_ptr<Communicator> comm, Invocation& invocation) {
   std::function<void(int)> abort;
   if (comm->size() > 1)
     abort = [first = comm->rank() == 0](int code) {
-      // What all ranks find wrong, rank 0 still writes into the run's metrics.
+      // Errors that all ranks find rank 0 still writes into the run's metrics.
       if (!first) std::this_thread::sleep_for(std::chrono::seconds(1));
       abort_mpi(code);
     };

@@ -1,7 +1,7 @@
 // evaluate: scores of a model on a split or on any table, or of somebody's
 // table of probabilities.
 //
-// A .safetensors file that was carried elsewhere knows no places
+// A .safetensors file outside of its run folder knows no paths
 // (model_file.cpp): what it needs to read images then comes from --manifest,
 // --images and --set.
 #include <CLI/CLI.hpp>
@@ -74,7 +74,7 @@ void refuse_unused_targets(const EvaluateOptions& options) {
           item);
 }
 
-// Before the work: places to write to that are there, and none that is read.
+// Before the work: output folders must exist, and no output may be an input.
 void check_outputs(const EvaluateOptions& options,
                    const std::filesystem::path& model) {
   Strings inputs = options.manifests;
@@ -88,8 +88,8 @@ void check_outputs(const EvaluateOptions& options,
   prepare_own_output(options.scoring.figures, kFiguresHead);
 }
 
-// No network and no images: somebody's probabilities, held against a table or
-// against labels of their own.
+// No network and no images: somebody's probabilities, compared with a manifest
+// or with the labels in their table.
 int evaluate_predictions(const EvaluateOptions& options) {
   check_outputs(options, {});
   Predictions predictions;
@@ -122,7 +122,7 @@ int evaluate_predictions(const EvaluateOptions& options) {
   return 0;
 }
 
-// A network's outputs are what it was trained for.
+// A network's outputs are the findings that it was trained for.
 void refuse_other_findings(const std::filesystem::path& file,
                            const ModelMetadata& metadata,
                            const Config& config) {
@@ -141,7 +141,7 @@ void refuse_other_findings(const std::filesystem::path& file,
                     remedy);
 }
 
-// Splits of folds are the members' own.
+// Each member of folds has its own splits.
 void check_has_split(const ModelMetadata& metadata, const std::string& split) {
   if (metadata.members > 1 && !metadata.splits.contains(split))
     throw ConfigError(
@@ -156,8 +156,7 @@ bool sets_findings(const EvaluateOptions& options) {
   });
 }
 
-// The model says what it was trained with; options say what is different
-// here.
+// The model has the settings of its training; options override them here.
 Config config_of(const std::filesystem::path& file,
                  const ModelMetadata& metadata, const EvaluateOptions& options,
                  Strings& variables) {

@@ -53,7 +53,7 @@ OnnxOptions onnx_options(const ModelDescription& model,
                        {"notice", "research use, not a medical device"}}};
 }
 
-// The network's own file. Libraries' networks take scaled channels and give
+// The file of the network. Libraries' networks take scaled channels and give
 // logits.
 ExportedFile write_model(const ExportOptions& options,
                          const SafetensorsFile& weights, size_t members,

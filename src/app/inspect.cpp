@@ -1,6 +1,6 @@
 // inspect: an audit of a data set, for people (a page) and for scripts
-// (--json). What training would refuse is counted here: the reader wants to
-// know all of it, and not the first.
+// (--json). It counts faults that training would refuse: the reader wants to
+// know all of them, and not the first.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// --boxes of `evaluate`: heat maps held against boxes that radiologists drew.
-// Nothing to score is an error; what is only partly scored is said.
+// --boxes of `evaluate`: heat maps compared with boxes that radiologists drew.
+// Nothing to score is an error; a partial score is reported.
 #include "localization_options.hpp"
 
 #include "chexnet/app/run_options.hpp"

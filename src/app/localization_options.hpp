@@ -19,7 +19,7 @@ namespace chexnet {
 
 struct BoxOptions {
   std::string list;  // path, or empty
-  int side = 0;      // pixels of the pictures they were drawn on; 0: their own
+  int side = 0;      // pixels of the pictures they were drawn on; 0: as read
   HeatMapKind kind{.shifts = 2};
 };
 // They need a network, so `without` excludes them.
@@ -37,8 +37,8 @@ struct CalledPositive {
 };
 
 // Collective; complete on rank 0, which also logs what has no score. Nothing
-// where any rank was asked to stop. DataError where the list has no box of the
-// split and of the network's findings.
+// where any rank was to stop. DataError where the list has no box of the split
+// and of the network's findings.
 std::optional<Localization> localize(const RunContext& run, const Split& split,
                                      const std::vector<FindingBox>& boxes,
                                      const BoxOptions& options,

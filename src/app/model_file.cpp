@@ -1,6 +1,6 @@
 // A checkpoint inside a run folder is scored as that run would score it: its
-// state.json holds the whole config. A .safetensors file that was carried
-// elsewhere holds the config without places.
+// state.json holds the whole config. A .safetensors file outside of its run
+// folder holds the config without paths.
 #include "model_file.hpp"
 
 #include <CLI/CLI.hpp>

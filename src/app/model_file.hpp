@@ -1,4 +1,4 @@
-// What commands that score with a model share: its config, and its weights on
+// Shared by commands that score with a model: its config, and its weights on
 // every rank.
 #pragma once
 
@@ -20,17 +20,17 @@ class Option;
 
 namespace chexnet {
 
-// The model to take, by its place.
+// The path of the model to take.
 CLI::Option* add_model_option(CLI::App& command, std::string& model);
 
-// What the user of a model says otherwise: as load_config_text().
+// The user's overrides of a model's config: as load_config_text().
 struct ModelOverrides {
   Strings set = {};  // key=value
   Strings* variables = nullptr;
   ConfigOverride last = nullptr;
 };
-// The config of the run that a model is in, else what the model file itself
-// says; then the overrides. ConfigError.
+// The config of the run that a model is in, else the model file's own; then the
+// overrides. ConfigError.
 Config model_config(const std::filesystem::path& file,
                     const ModelMetadata& metadata,
                     const ModelOverrides& overrides);

@@ -75,7 +75,7 @@ fs::path ObjectFiles::stand_in(const std::string& path) {
   return folder_ / name;
 }
 
-// A key without the right to write is told before the work, not behind it.
+// A key that may not write is reported before the work, not after it.
 void ObjectFiles::require_writable(const std::string& path) {
   const std::string probe = path + ".chexnet-probe";
   stores_.objects().put(probe, "");

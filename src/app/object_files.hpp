@@ -1,7 +1,7 @@
-// What commands read from and write to s3:// besides data, as files of this
-// machine meanwhile: a model file is fetched before the work, results of one
-// file are sent after it. The process that starts ranks does both; they find
-// the same files through a variable of the environment.
+// Files other than data that commands read from and write to s3://, as local
+// files meanwhile: a model file is fetched before the work, results of one file
+// are sent after it. The process that starts ranks does both; they find the
+// same files through a variable of the environment.
 #pragma once
 
 #include <filesystem>
@@ -33,16 +33,16 @@ class ObjectFiles {
   ObjectFiles& operator=(const ObjectFiles&) = delete;
 
   const S3Config& s3() const { return s3_; }
-  // What is to be written in place of `path`: itself, unless it is on s3://.
+  // The path to write to instead of `path`: itself, unless it is on s3://.
   // Before the work: AbsentError where nothing may be written there, and
-  // ConfigError where an object is that does not begin with `head`.
+  // ConfigError where an object exists that does not begin with `head`.
   std::string output_file(const std::string& path, const std::string& head);
-  // What is to be read in place of a model file. ConfigError for anything else
+  // The path to read instead of a model file's. ConfigError for anything else
   // on s3://.
   std::string model(const std::string& path);
-  // The end of a command that returned `code`: sends what there is to send
-  // where that is 0, and returns it. CheckpointError names the local file,
-  // which is kept, where that failed.
+  // The end of a command that returned `code`: sends the results where that is
+  // 0, and returns it. CheckpointError names the local file, which is kept,
+  // where that failed.
   int finish(int code);
 
  private:

@@ -90,7 +90,7 @@ void print_patients(const PatientsQuery& query) {
   const auto rows = read_splits_csv(fs::path(query.run) / "split.csv");
   std::map<std::string, ImagesOfSplits> known;
   for (const auto& row : rows) ++known[row.patient][row.split];
-  // Who asks by pseudonyms needs no key.
+  // A query by pseudonyms needs no key.
   PatientIds ids;
   if (!std::ranges::all_of(query.patients, is_pseudonym, as_pseudonym))
     ids = ids_of_run(query, rows);

@@ -90,7 +90,7 @@ void say_end(const ImageScoresSummary& summary) {
         "errors above or in the output");
 }
 
-// Of folders and lists it is known by now what is in them.
+// By now the contents of folders and lists are known.
 void keep_images(const PredictOptions& options, const InputSet& set) {
   for (const auto& place : set.places)
     if (place.listed) refuse_inside(options.folders(), place.path);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// With what its messages begin.
+// The beginning of its messages.
 using NamedFolder = std::pair<const char*, std::string>;
 
 std::vector<NamedFolder> wanted(const PredictFolders& folders) {
@@ -61,7 +61,7 @@ void refuse_inside(const PredictFolders& folders, const std::string& input) {
           folder, input);
 }
 
-// What is named without a folder lies in the working folder, as all else does.
+// A name without a folder is in the working folder, as always.
 void warn_of_inputs_around(const PredictFolders& folders,
                            const std::vector<InputPlace>& inputs) {
   const auto all = wanted(folders);

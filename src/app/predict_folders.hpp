@@ -21,11 +21,11 @@ struct PredictFolders {
 
 // Before the work; changes nothing. Errors as ResultFolder::check().
 void check_folders(const PredictFolders& folders);
-// ConfigError where one is inside the folder `input`: what is written there
-// would be scored the next time.
+// ConfigError where one is inside the folder `input`: files written there would
+// be scored the next time.
 void refuse_inside(const PredictFolders& folders, const std::string& input);
-// Of files that were named one by one nobody knows whether their folder will
-// be: a warning.
+// For files named one by one we cannot know whether their folder will be
+// scored: a warning.
 void warn_of_inputs_around(const PredictFolders& folders,
                            const std::vector<InputPlace>& inputs);
 

@@ -1,4 +1,4 @@
-// What predict is asked, and what of it can be refused before any work.
+// The options of predict, and the checks of them before any work.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -36,7 +36,7 @@ struct PredictOptions {
 void add_predict_options(CLI::App& command, PredictOptions& options);
 
 // The config of the model in `file` with the overrides. ConfigError: one of
-// them changes the network's own input or findings.
+// them changes the network's input or findings.
 Config predict_config(const std::filesystem::path& file,
                       const ModelMetadata& metadata,
                       const PredictOptions& options, Strings& variables);
@@ -46,7 +46,7 @@ std::optional<Decisions> decisions_of(const ModelMetadata& metadata,
                                       const Config& config,
                                       const PredictOptions& options);
 
-// Before the work: places to write to, and none that is read.
+// Before the work: outputs can be written, and none is an input.
 void check_output_places(const PredictOptions& options,
                          const std::filesystem::path& model,
                          const ModelMetadata& metadata);

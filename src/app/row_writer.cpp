@@ -34,8 +34,8 @@ RowWriter::RowWriter(const InputSet& set, ImageScoreRows rows,
   }
 }
 
-// Scores come in the order of the images that could be opened. Those that could
-// not have their rows written in between, so the output has the input's order.
+// Scores come in the order of the images that could be opened. The rows of
+// those that could not go in between, so the output has the input's order.
 void RowWriter::take(ImageScore score) {
   write_absent();
   score.image = set_.images[next_++].name;

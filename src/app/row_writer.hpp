@@ -20,8 +20,8 @@ struct RowPlaces {
   bool json = false;  // JSON lines on stdout; without both, text
 };
 
-// Rows as they come, in the order of naming: what could not be found stands
-// among what was scored. The file appears whole, by finish(). Rank 0.
+// Rows as they come, in the order of naming: images that were not found are
+// among the scored ones. The file appears whole, by finish(). Rank 0.
 class RowWriter {
  public:
   // `set` outlives it.

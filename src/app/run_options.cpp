@@ -1,5 +1,5 @@
-// Checks here ask the file system and the config only. They run in the parent
-// and again in each rank, which sees the same command line.
+// Checks here ask the file system and the config only. The parent does them and
+// each rank again, which sees the same command line.
 #include "chexnet/app/run_options.hpp"
 
 #include <unistd.h>
@@ -35,7 +35,7 @@ void check_run(const Config& config) {
 void refuse_to_replace(const std::string& output,
                        const std::vector<std::string>& inputs) {
   if (output.empty()) return;
-  // Empty for a pipe's /dev/stdin, whose place has no name.
+  // Empty for a pipe's /dev/stdin, which has no path.
   const auto place = [](const std::string& path) {
     std::error_code error;
     return std::filesystem::weakly_canonical(
@@ -255,7 +255,7 @@ double timeout_of_start(const std::vector<std::string>& set) {
   double timeout_s = LaunchConfig{}.timeout_s;
   for (const auto& item : set) {
     if (!item.starts_with(kKey)) continue;
-    double said = 0;  // what is wrong with it, load_config() says
+    double said = 0;  // load_config() says what is wrong with it
     const char* end = item.data() + item.size();
     if (std::from_chars(item.data() + kKey.size(), end, said).ptr == end &&
         said > 0)

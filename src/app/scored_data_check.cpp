@@ -85,7 +85,7 @@ void check_prevalence(const TestSet& set, const ModelMetadata& metadata) {
                 "and calibration need not fit these images");
 }
 
-// The run's own sets alone: of other tables nobody knows it.
+// Of the run's own sets alone: for other tables this is unknown.
 void warn_of_pictures_in_two_splits(const fs::path& model) {
   std::error_code error;
   const fs::path run = run_of(model);

@@ -1,5 +1,5 @@
-// What `evaluate` looks at before it scores with a model: are these the images
-// and labels that its figures may be taken from?
+// The checks of `evaluate` before it scores with a model: may figures be taken
+// from these images and labels?
 #pragma once
 
 #include <filesystem>

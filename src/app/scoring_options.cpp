@@ -72,7 +72,7 @@ void add_scoring_options(CLI::App& command, ScoringOptions& options) {
 OtherTables read_other_tables(const ScoringOptions& options,
                               const Manifest* manifest) {
   OtherTables others;
-  // Labels of its own come first, as the manifest may be of other images.
+  // The table's labels come first, as the manifest may be of other images.
   if (!options.choose_on.empty())
     others.choose_on = read_predictions(
         options.choose_on, has_labels(options.choose_on) ? nullptr : manifest);

@@ -1,5 +1,4 @@
-// What `evaluate` computes of a prediction beside its AUROCs, and where it puts
-// it.
+// The results of `evaluate` beside AUROCs, and their files.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -45,7 +44,7 @@ using Groups = std::vector<Grouping>;
 // Before the work, as it may be refused. ConfigError without a table.
 Groups read_groups(const ScoringOptions& options, const Manifest* manifest);
 
-// What figures are of.
+// The inputs of figures.
 struct Scored {
   const Predictions& predictions;
   const EvalConfig& config;

@@ -36,8 +36,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// A word of an earlier version, the commands that knew it, and what is written
-// now.
+// A word of an earlier version, the commands that knew it, and its replacement.
 struct RemovedWord {
   std::string_view word, commands, now;
 };
@@ -120,7 +119,7 @@ std::string key_hint(const std::string& word, const CLI::App& command) {
                      : "it is a key of the config: --set " + key + "=VALUE";
 }
 
-// Empty for what `command` never knew.
+// Empty for a word that `command` never knew.
 std::string written_for(const std::string& word, const CLI::App& command) {
   const std::string name = " " + command.get_name() + " ";
   for (const auto& removed : kRemoved) {

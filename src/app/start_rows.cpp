@@ -1,6 +1,6 @@
-// doctor's rows about what starts ranks. Where no ranks are asked for (`needed`
-// is false) a missing mpirun or MPI library is worth a warning and no failure:
-// one rank needs neither.
+// doctor's rows about the launcher of ranks. Where the user wants no ranks
+// (`needed` is false) a missing mpirun or MPI library is worth a warning and no
+// failure: one rank needs neither.
 #include "chexnet/app/start_rows.hpp"
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// mpirun's own place, not that of a link to it.
+// The path of mpirun itself, not of a link to it.
 fs::path resolved(const std::string& program) {
   std::error_code error;
   return fs::weakly_canonical(program, error);

@@ -1,7 +1,7 @@
 // status: where a run stands and what limits it, seen from any machine that
 // sees its folder. It reads files and asks nobody, so it works while the ranks
-// run, hang or are gone. What a run wrote are waiting times, which cannot tell
-// disk from decoding; `bench run` measures that.
+// run, hang or are gone. A run records waiting times, which cannot tell disk
+// from decoding; `bench run` measures that.
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Drawings and what a network makes of them: with these, whoever runs the
+// Drawings and a network's outputs for them: with these, whoever uses the
 // network elsewhere can tell that it is the same, and no patient's picture
 // travels.
 #pragma once

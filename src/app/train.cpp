@@ -1,6 +1,6 @@
 // train: everything that can be refused by looking at the command line and the
-// config is refused before any rank exists, so that it is told once and at
-// once; what needs the data follows in train/trainer.cpp on every rank.
+// config is refused before any rank exists, so that it is reported once and at
+// once; checks that need the data follow in train/trainer.cpp on every rank.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -55,7 +55,7 @@ Resume resume_of(const std::string& text) {
       "model.weights=none");
 }
 
-// What is wrong with the command line alone.
+// Faults of the command line alone.
 void check_words(const TrainOptions& options) {
   if (options.files.empty()) refuse_nothing();
   for (const auto& file : options.files)
@@ -81,10 +81,10 @@ int run(const TrainOptions& options, Invocation& invocation) {
                   });
   if (options.print_config) {
     std::cout << config_yaml(config) << std::flush;
-    check_run(config);  // what is wrong there is told, too
+    check_run(config);  // its faults are reported, too
     return 0;
   }
-  // A reader of what it prints that goes away is no reason to end a training.
+  // A reader of its output that goes away is no reason to end a training.
   ::signal(SIGPIPE, SIG_IGN);
   // Before any rank exists, so a typo is reported once.
   check_run(config);

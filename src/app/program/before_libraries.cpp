@@ -1,7 +1,7 @@
 // oneMKL, which LibTorch brings along, ends the process as it is loaded where
 // the working folder was removed, with an error about a library. So this looks
 // first: what an executable names in .preinit_array runs before any library's
-// own start. There it may make system calls, and no more.
+// start. There it may make system calls, and no more.
 #include <unistd.h>
 
 #include <array>

@@ -1,7 +1,7 @@
-// Parses, runs one subcommand, catches once. After an error, in this order: the
-// text goes to stderr and the rank's log; into the metrics of the run that
+// Parses, calls one subcommand, catches once. After an error, in this order:
+// the text goes to stderr and the rank's log; into the metrics of the run that
 // ended by it; the log is closed; and where there are other ranks all of them
-// end with this error's code. The abort comes last because no code runs after
+// end with this error's code. The abort comes last because nothing comes after
 // it.
 #include <signal.h>
 #include <sys/resource.h>
@@ -48,14 +48,14 @@ namespace {
   std::cout.flush();
   const auto& abort = invocation.on_failure.abort;
   if (abort) abort(static_cast<int>(code));
-  // Not by return: what libraries destroy at a regular end may wait for a GPU
+  // Not by return: at a regular end destructors of libraries may wait for a GPU
   // that hangs.
   std::_Exit(chexnet::code_for_launcher(static_cast<int>(code)));
 }
 
 void set_signals() {
-  // Who started us may ignore it, and the kernel would throw away how our
-  // children end.
+  // Our parent may ignore it, and the kernel would discard how our children
+  // end.
   signal(SIGCHLD, SIG_DFL);
   // A limit of file sizes is then an error of the write that says so.
   signal(SIGXFSZ, SIG_IGN);
@@ -127,7 +127,7 @@ void add_commands(CLI::App& app, chexnet::Invocation& invocation) {
 
 }  // namespace
 
-// Where even an error cannot be told, the process may as well be aborted.
+// Where even an error cannot be printed, the process may as well be aborted.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   using chexnet::ExitCode;

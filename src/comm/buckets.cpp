@@ -2,10 +2,10 @@
 // backward has passed its end:
 //
 //   | bucket 0 | bucket 1 | bucket 2 |    | last | statistics |
-//     on its way            ^ written to here
+//     on its way            ^ complete to here
 //
-// The last one is made small by an early cut, `only_little_follows`; the second
-// half of that condition keeps what follows one bucket, not one a parameter.
+// An early cut, `only_little_follows`, makes the last one small; the second
+// half of that condition keeps the rest one bucket, not one per parameter.
 #include "chexnet/comm/buckets.hpp"
 
 #include "chexnet/core/clock.hpp"

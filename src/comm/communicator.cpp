@@ -1,5 +1,5 @@
 // MPI is reached through our side of its library, which is opened at the first
-// call that needs it: one rank runs on a machine that has no MPI.
+// call that needs it: one rank works on a machine that has no MPI.
 #include "chexnet/comm/communicator.hpp"
 
 #include <cassert>
@@ -33,7 +33,7 @@ class SoloCommunicator final : public Communicator {
   }
 
  private:
-  // Counted as among several ranks: so the watchdog sees where it is.
+  // Counted as with several ranks: so the watchdog sees where it is.
   void pass() {
     ++sequence_;
     if (profiler_ != nullptr) profiler_->entered_collective(sequence_);

@@ -1,6 +1,5 @@
 // Cheap questions first: LibTorch's CUDA side is loaded (0.4 s, 560 MB) only
-// where bus, batch job and driver leave nothing against it, and the CUDA
-// runtime has the last word.
+// where bus, batch job and driver allow it; the CUDA runtime decides last.
 #include "chexnet/comm/cuda_library.hpp"
 
 #include <cstdlib>
@@ -12,7 +11,8 @@
 namespace chexnet {
 namespace {
 
-// A bundle has no set-up, and what was installed has it where it was built.
+// A bundle has no scripts/setup; an installed program has it where it was
+// built.
 std::string missing_libraries_hint() {
   const auto& build = CudaLibrary::build();
   if (std::getenv("CHEXNET_TORCH") != nullptr)  // a bundle's `run` sets it

@@ -1,6 +1,6 @@
 // Which GPUs there are, what is against using them, and which library serves
-// them. A file of its own, because the tests link another one in its place,
-// whose GPUs are made up.
+// them. A separate file, because the tests link another one instead, whose GPUs
+// are fake.
 #include <cstdlib>
 #include <sstream>
 

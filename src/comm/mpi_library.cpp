@@ -47,7 +47,7 @@ std::vector<std::string> candidates(MpiFamily family,
   return found;
 }
 
-// What a process has opened stays.
+// A library that a process has opened stays.
 struct OpenedMpi {
   MpiFamily family;
   std::string path;
@@ -55,7 +55,8 @@ struct OpenedMpi {
 };
 
 OpenedMpi open_side(MpiFamily family, const fs::path& launcher) {
-  // A build without MPICH's headers has no side for it, whatever is installed.
+  // A build without MPICH's headers has no library for it, whatever is
+  // installed.
   if (!Plugin::exists(plugin_name(family)))
     throw PluginError(std::string("this program was built without ") +
                           mpi_title(family) + " (" + plugin_name(family) +

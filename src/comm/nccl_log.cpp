@@ -139,7 +139,7 @@ class Algorithms {
   std::set<std::pair<int, int>> ring_, tree_;
 };
 
-// The patterns take a step of the stack for each character.
+// The regular expressions take a stack frame for each character.
 constexpr size_t kLongestLine = 2048;
 
 std::string host_of_line(const std::string& line) {
@@ -227,8 +227,8 @@ NcclReport read_nccl_log(const std::vector<std::string>& lines,
     }
     if (!link) continue;
     ++report.links;
-    // The line of a connection is written by the rank that sends, unless it
-    // says otherwise.
+    // The rank that sends writes the line of a connection, unless it says
+    // otherwise.
     host_of[link->side == NcclLink::Side::kReceive ? link->to : link->from] =
         link->host;
     channels[{link->from, link->to}].insert(link->channel);

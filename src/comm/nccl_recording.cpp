@@ -50,7 +50,7 @@ bool says_debug(const fs::path& conf) {
   return false;
 }
 
-// What the user has set himself; "" where he did not.
+// The user's setting; "" where there is none.
 std::string set_by_user() {
   for (const char* name : {kAsked[0].first, kAsked[1].first, kFile})
     if (std::getenv(name) != nullptr) return name;
@@ -108,7 +108,7 @@ NcclRecording::NcclRecording() {
   }
   log_ = ::memfd_create("nccl-log", MFD_CLOEXEC);
   const std::string path = "/proc/self/fd/" + std::to_string(log_);
-  // As NCCL will; where it cannot, it would write to stdout.
+  // As NCCL will open it; where it cannot, it would write to stdout.
   const int again = log_ < 0 ? -1 : ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (again < 0) {
     problem_ = std::string("this host has no file in memory for it: ") +

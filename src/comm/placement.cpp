@@ -1,9 +1,9 @@
-// Two exchanges. In the first, ranks tell where they may run; each then decides
-// for all ranks of its host and takes its own row of the result, so neighbors
-// do not pick the same cores. In the second they tell where they are now, for
-// the table and for the number of threads: whole cores, not hardware threads,
-// divided among the ranks that are bound to the same ones. They show also where
-// the ranks of a host reach fewer CPUs than the job has there.
+// Two exchanges. In the first, ranks tell which cores they may use; each then
+// decides for all ranks of its host and takes its own row of the result, so
+// neighbors do not pick the same cores. In the second they tell where they are
+// now, for the table and for the number of threads: whole cores, not hardware
+// threads, divided among the ranks that are bound to the same ones. They show
+// also where the ranks of a host reach fewer CPUs than the job has there.
 #include "chexnet/comm/placement.hpp"
 
 #include <unistd.h>
@@ -61,7 +61,7 @@ int fewest_cpus(const std::string& per_node) {
 }
 
 // The CPUs that the job has here at least; 0 where that is not known, or where
-// srun gave them to ranks (narrow_step_problem). Behind mpirun's daemon
+// srun gave them to ranks (narrow_step_problem). Under mpirun's daemon
 // SLURM_CPUS_ON_NODE says what the daemon's step has.
 int cpus_of_job(const Environment& env, const BatchJob& job) {
   const bool by_srun = env("SLURM_STEP_NUM_TASKS") != nullptr &&
@@ -90,8 +90,8 @@ std::vector<int> whole_cores(const Machine& machine,
   return all;
 }
 
-// Hosts whose ranks reach fewer CPUs than the job has there, and what to say of
-// each. What the ranks left for those near their GPUs counts as reached.
+// Hosts whose ranks reach fewer CPUs than the job has there, with a sentence
+// for each. CPUs that ranks left for those near their GPUs count as reached.
 std::map<std::string, std::string> lost_cpus(const std::vector<json>& before,
                                              const std::vector<json>& after) {
   std::map<std::string, std::set<int>> reached;

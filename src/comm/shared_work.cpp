@@ -1,7 +1,7 @@
 // The invariant: every rank enters the same collectives in the same order,
-// whatever its own work does. So a rank never leaves the loop of meet() alone:
-// an error, a stop or a lack of progress is first told to all in the next
-// meeting, and ends the call on all of them.
+// whatever its work does. So a rank never leaves the loop of meet() alone: it
+// first tells all in the next meeting of an error, a stop or a lack of
+// progress, which ends the call on all of them.
 #include "chexnet/comm/shared_work.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace chexnet {
 namespace {
 
 constexpr double kMeetEvery_s = 0.5;
-// For work to come to its next progress after an error.
+// For work to reach its next progress after an error.
 constexpr auto kLetGo = std::chrono::seconds(2);
 
 EndOfStuckWork end_of_stuck_work;
@@ -91,7 +91,7 @@ class SharedWork {
   }
   ~SharedWork() {
     if (!thread_.joinable()) return;
-    // An exception passes, and the work refers to what its callers own.
+    // An exception passes, and the work refers to objects of its callers.
     job_->progress.stop_ = true;
     std::unique_lock lock(job_->mutex);
     const bool ended =
@@ -124,7 +124,7 @@ class SharedWork {
                       asked ? 1.0 : 0.0};
     comm_.all_reduce(state, ReduceOp::kMax);
     const bool any_works = state[0] > 0;
-    // After the last work nothing is left to be stopped.
+    // After the last work nothing is left to stop.
     if (any_works && state[2] > 0) stopped_ = true;
     if (stopped_ || state[1] > 0) job_->progress.stop_ = true;
     return any_works;

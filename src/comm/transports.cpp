@@ -11,7 +11,7 @@
 namespace chexnet {
 namespace {
 
-// "NET/IB/3(1)/GDRDMA" -> "NET/IB/GDRDMA": each rank has an adapter of its own.
+// "NET/IB/3(1)/GDRDMA" -> "NET/IB/GDRDMA": each rank has another adapter.
 std::string without_numbers(const std::string& via) {
   static const std::regex kNumber(R"(/\d+(\(\d+\)|\[[0-9a-f]+\])?(?=/|\(|$))");
   return std::regex_replace(via, kNumber, "");

@@ -9,7 +9,7 @@
 
 namespace chexnet {
 
-// All that it says of itself, in several lines; MPI need not be started.
+// Its full version text, in several lines; MPI need not be started.
 inline std::string library_text() {
   std::string text(MPI_MAX_LIBRARY_VERSION_STRING, 0);
   int length = 0;
@@ -18,8 +18,8 @@ inline std::string library_text() {
   return text;
 }
 
-// "Open MPI 4.1.4". The same build runs with others of its ABI, so the version
-// that it was compiled with says nothing.
+// "Open MPI 4.1.4". The same build works with others of its ABI, so the version
+// at compile time says nothing.
 inline std::string library_version() {
   const std::string text = library_text();
   const MpiName name = mpi_name_in(text);

@@ -47,9 +47,9 @@ void check_mpi(int rc, const char* what) {
 
 // While it lives: MPI_Finalize or MPI_Abort, which in Open MPI wait for mpirun.
 // That may be stopped, or held up by a stranger's connection. After the limit
-// this process says `error`, if there is one, and leaves with `exit_code`, for
-// nothing is left to be done. What a rank says goes through mpirun; where that
-// does not go on, our parent says what happened (launch/rank_processes.cpp).
+// this process logs `error`, if there is one, and exits with `exit_code`, as
+// nothing is left to do. A rank's output goes through mpirun; where that hangs,
+// our parent says what happened (launch/rank_processes.cpp).
 class LauncherDeadline {
  public:
   LauncherDeadline(double timeout_s, ExitCode exit_code,
@@ -87,7 +87,7 @@ void abort_all(ExitCode exit_code) {
 }
 
 // Sums of 16-bit floats are formed in fp32 and rounded once per addition; MPI
-// has no such types of its own.
+// has no such types.
 template <uint16_t (*To)(float), float (*From)(uint16_t)>
 void sum_halves(void* in, void* inout, int* count, MPI_Datatype*) {
   const auto* a = static_cast<const uint16_t*>(in);
@@ -213,8 +213,8 @@ class MpiCommunicator final : public Communicator {
     if (world_.size == 1) return;
     auto& pending = pending_.emplace_back(
         Pending{buffer, {}, MPI_REQUEST_NULL, sequence_, now_s()});
-    // Divided before the sum: while backward's gradients are in the caches and
-    // not while all wait, and no sum overflows where the mean does not.
+    // Divided before the sum: while the gradients are in the caches and nobody
+    // waits, and no sum overflows where the mean does not.
     if (compression_ != GradientCompression::kNone && !buffer.exact &&
         buffer.type == ElementType::kF32) {
       const float scale = 1.0f / static_cast<float>(world_.size);
@@ -363,7 +363,7 @@ class MpiCommunicator final : public Communicator {
     });
   }
 
-  // Seen by this rank at its next look, so an upper bound of the travel.
+  // This rank sees it at its next poll, so an upper bound of the transfer.
   void record(const Pending& pending) {
     if (profiler_ == nullptr) return;
     const auto bucket = static_cast<int32_t>(&pending - pending_.data());

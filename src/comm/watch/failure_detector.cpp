@@ -22,8 +22,8 @@ std::vector<int> ranks_where(const std::vector<RankView>& ranks,
 // that this alone were a failure.
 constexpr double kQuiet_s = 2;
 
-// The host of a GPU only launches there, and waits: it stands when the GPU
-// does.
+// The host of a GPU only launches there, and waits: it stands still when the
+// GPU does.
 bool computes_on_gpu(const RankView& r) {
   const bool launches = r.phase == Phase::kCopy || r.phase == Phase::kForward ||
                         r.phase == Phase::kBackward ||
@@ -31,8 +31,8 @@ bool computes_on_gpu(const RankView& r) {
   return launches && !r.gpu.empty();
 }
 
-// All have computed, and began the sums of all buckets: who waits for an
-// earlier one got less of them.
+// All have computed, and began the sums of all buckets: a rank that waits for
+// an earlier bucket has fewer of them.
 bool all_sum_gradients_of_one_step(const std::vector<RankView>& ranks) {
   const auto differs = [&](const RankView& r) {
     return !r.ended &&
@@ -110,8 +110,7 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
     return r.heartbeat_age_s > timeouts.silence_s;
   };
   const auto is_stopped = [](const RankView& r) { return r.stopped; };
-  // Those that were stopped together are silent for the first time together,
-  // but for a heartbeat.
+  // Ranks that were stopped together fell silent within one heartbeat.
   if (!ranks_where(ranks, is_silent).empty())
     return made(FailureCause::kStopped,
                 ranks_where(ranks, [&](const RankView& r) {
@@ -127,14 +126,14 @@ std::optional<Failure> detect_failure(const std::vector<RankView>& ranks,
     return !r.ended && waits(r) && is_still(r);
   });
   if (!one_waits && still.size() < running.size()) return std::nullopt;
-  // What a quiet host said last is no reason to name one of its ranks, nor one
+  // A quiet host's last report is no reason to name one of its ranks, nor one
   // that waits for them.
   if (auto failure =
           made(FailureCause::kCutOff, ranks_where(ranks, [](const RankView& r) {
                  return r.host_silent_s > kQuiet_s;
                })))
     return failure;
-  // They were waited for before they were stopped, or wait themselves.
+  // Others waited for them before they were stopped, or they wait themselves.
   if (auto failure =
           made(FailureCause::kStopped, ranks_where(ranks, is_stopped)))
     return failure;

@@ -25,7 +25,7 @@ void exit_and_end_launcher(int exit_code, int timeout_s) {
       is_mpi_launcher(launcher)
           ? static_cast<int>(syscall(SYS_pidfd_open, launcher, 0U))
           : -1;
-  // Not fork(), which runs what libraries have asked for at a fork.
+  // Not fork(), which calls the handlers of libraries (pthread_atfork).
   if (handle >= 0 && _Fork() == 0) {
     setsid();
     close_files_but(handle);

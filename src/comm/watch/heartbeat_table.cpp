@@ -25,7 +25,7 @@ namespace chexnet {
 namespace {
 
 constexpr size_t kLine = 64;
-// Several heartbeats: from then on the kernel is asked why.
+// Several heartbeats: from then on we read from the kernel why.
 constexpr double kSilent_s = 0.2;
 static_assert(std::atomic<int>::is_always_lock_free &&
               alignof(HeartbeatTable::Slot) <= kLine);
@@ -36,7 +36,7 @@ std::byte* map_file(int fd, size_t bytes, bool fresh, int& error) {
     error = errno;
     return nullptr;
   }
-  // ftruncate() would take no memory: a full /dev/shm were a SIGBUS at the
+  // ftruncate() would take no memory: a full /dev/shm would be a SIGBUS at the
   // first write.
   error = fresh ? posix_fallocate(fd, 0, static_cast<off_t>(bytes)) : 0;
   if (error != 0) return nullptr;
@@ -65,7 +65,7 @@ std::string random_name() {
 // The host's first rank makes it, the others open it through that process.
 std::byte* HeartbeatTable::share_nameless(Communicator& comm, int& error) {
   std::byte* memory = nullptr;
-  Json said;  // null of who makes none
+  Json said;  // null of a rank that makes none
   int fd = -1;
   if (own_ == 0) {
     fd = memfd_create("chexnet-heartbeats", MFD_CLOEXEC);
@@ -158,8 +158,8 @@ RankView HeartbeatTable::view(int local_rank) {
   view.pid = slot.pid;
   view.phase = static_cast<Phase>(slot.phase.phase.load());
   view.ended = view.phase == Phase::kEnded;
-  // Where ranks live in containers of their own, their process numbers mean
-  // nothing here.
+  // Where each rank lives in a container, its process number means nothing
+  // here.
   char& seen = seen_[static_cast<size_t>(local_rank)];
   const double now = now_s();
   view.heartbeat_age_s = std::max(0.0, now - slot.heartbeat_s);

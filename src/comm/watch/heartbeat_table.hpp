@@ -1,8 +1,8 @@
 // What every rank of a host is doing, in memory they share: one slot each,
-// written by its owner, read by all. The memory has no name: it goes away with
+// which its rank fills and all read. The memory has no name: it goes away with
 // the last process, however that ends, and no later run can find it. Only where
-// ranks do not see each other's processes (each in a container of its own) it
-// has one until all have opened it, and who is killed in that moment leaves it.
+// ranks do not see each other's processes (each in its container) it has one
+// until all have opened it, and a kill in that moment leaves it.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@ class HostRanks {
   virtual int size() const = 0;
   // A rank as it shows itself now; without host and GPU. `local_rank` < size().
   virtual RankView view(int local_rank) = 0;
-  // Of the own rank, on the steady clock.
+  // Of this rank, on the steady clock.
   virtual void set_heartbeat(double now_s) = 0;
   // Not 0 once all ranks of this host must end, with this exit code.
   virtual int end_code() const = 0;

@@ -62,9 +62,9 @@ class LineListener {
 };
 
 // Addresses by which other hosts may reach this one: of interfaces that are up,
-// without 127.0.0.1 and what holds on one link only.
+// without 127.0.0.1 and link-local ones.
 std::vector<std::string> own_addresses();
-// The own address from which packets to `address` leave, where there is a
+// This host's address from which packets to `address` leave, where there is a
 // route. Sends nothing.
 std::optional<std::string> address_towards(const std::string& address);
 // Those of `theirs` that are not ours too: a bridge for containers has the same

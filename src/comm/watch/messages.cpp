@@ -44,7 +44,7 @@ RankView view_of(const json& said, const RankView& known) {
   view.phase_age_s = said.at("phase_s");
   view.sequence = whole_number<uint64_t>(said.at("sequence"));
   view.step = whole_number<int64_t>(said.at("step"));
-  // Its last word: what comes later is older, from a connection given up.
+  // Its last report: what comes later is older, from an abandoned connection.
   return known.ended ? known : view;
 }
 
@@ -58,7 +58,7 @@ std::string report_line(const std::vector<RankView>& ranks) {
 
 std::optional<std::vector<int>> read_report(const std::string& line,
                                             std::vector<RankView>& views) {
-  // All of it is read before any of it is believed.
+  // The whole report is parsed before any part is used.
   std::vector<RankView> read;
   try {
     const json message = json::parse(line);

@@ -15,9 +15,8 @@
 
 namespace chexnet {
 
-// What ranks of one run know, and nobody else. Two, so that an outsider who
-// gets one (by a rank that reached him for its observer) cannot answer for an
-// observer.
+// Secrets of one run's ranks. Two, so that an outsider who gets one (from a
+// rank that took him for its observer) cannot answer for an observer.
 struct RunTokens {
   std::string report, answer;
 };

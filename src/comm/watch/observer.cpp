@@ -13,7 +13,7 @@ namespace chexnet {
 namespace {
 
 constexpr double kNever = -1e9;  // on the steady clock
-// A host that was heard within this time tells the truth of its ranks.
+// The report of a host that was heard within this time is current.
 constexpr double kFresh_s = 1;
 // While the launcher ends the job there is a second to find out why.
 constexpr double kSilenceWhileEnding_s = 1;
@@ -42,11 +42,11 @@ void Observer::look(bool resumed) {
   if (resumed) resumed_s_ = now;
   take_reports();
   auto views = survey();
-  // Whoever was suspended has not stood still meanwhile.
+  // A suspended process did not hang meanwhile.
   for (auto& view : views)
     view.phase_age_s = std::min(view.phase_age_s, now - resumed_s_);
 
-  // A job that was suspended as a whole finds everybody silent when it goes on.
+  // After a suspension of the whole job every rank seems silent.
   if (now - resumed_s_ < options_.timeouts.silence_s || announced_) return;
 
   WatchTimeouts timeouts = options_.timeouts;
@@ -73,7 +73,7 @@ void Observer::take_reports() {
   });
 }
 
-// All ranks as they are now: ages go on from when they were told.
+// All ranks as they are now: ages grow from the time of the report.
 std::vector<RankView> Observer::survey() {
   for (int i = 0; i < host_.size(); ++i) {
     RankView view = host_.view(i);
@@ -88,7 +88,7 @@ std::vector<RankView> Observer::survey() {
   for (auto& view : now) {
     const double heard = heard_s_[static_cast<size_t>(view.rank)];
     view.host_silent_s = std::max(0.0, clock_() - heard);
-    // Of a silent host nobody knows whether its ranks still run.
+    // Nobody knows whether a silent host's ranks are alive.
     if (view.host_silent_s < kFresh_s)
       view.heartbeat_age_s += view.host_silent_s;
     view.phase_age_s += view.host_silent_s;
@@ -97,8 +97,8 @@ std::vector<RankView> Observer::survey() {
 }
 
 // The second observer lets the first speak: it cannot tell a host that is down
-// from a link of its own that is cut. But a first one that is dead or stopped
-// will never speak.
+// from a cut of its own link. But a first one that is dead or stopped will
+// never speak.
 bool Observer::must_wait(const Failure& failure) const {
   const int first = options_.observers.front();
   if (options_.rank == first) return false;

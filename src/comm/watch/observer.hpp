@@ -1,5 +1,5 @@
-// What the watchdog of two ranks of a run does besides: collects what is known
-// of every rank, finds a failure, and announces it once.
+// What the watchdog of two ranks of a run also does: collects what is known of
+// every rank, finds a failure, and announces it once.
 //
 //   shared memory of this host --+
 //   reports of other hosts ------+--> survey --> detect_failure
@@ -8,8 +8,9 @@
 //                                                    |
 //   every host that reports  <------ end code -------+
 //
-// Two, so that each can be named by the other. The first speaks at once; the
-// second lets it, unless the failure is the first one's own end. One thread.
+// Two observers, so that each can name the other. The first speaks at once; the
+// second leaves it to the first, unless the failure is the first one's end. One
+// thread.
 #pragma once
 
 #include <vector>
@@ -34,8 +35,7 @@ class Observer {
   Observer(Options options, std::vector<RankView> ranks, HostRanks& host,
            ReportInbox* inbox, RunEnd& end, SteadyClock clock);
 
-  // To be called some 20 times a second. `resumed`: the job was suspended until
-  // now.
+  // Call it some 20 times a second. `resumed`: the job was suspended until now.
   void look(bool resumed);
 
  private:

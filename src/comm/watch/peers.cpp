@@ -60,7 +60,7 @@ std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers,
   std::erase_if(ours, [&](const std::string& address) {
     return !ways.contains(address);
   });
-  // Containers of one machine may have names of their own and one network.
+  // Containers of one machine may have different names and one network.
   if (shares_network) ours.emplace_back("127.0.0.1");
   return ours;
 }

@@ -24,8 +24,8 @@ std::vector<Peer> gather_peers(Communicator& comm, const std::string& gpu);
 std::vector<int> choose_observers(const std::vector<Peer>& peers);
 bool on_one_host(const std::vector<Peer>& peers);
 
-// Addresses of `rank`'s host that lead to the other hosts, and that none of
-// them has too.
+// Addresses of `rank`'s host that lead to the other hosts, without those that
+// another host has, too.
 std::vector<std::string> addresses_to_listen_on(const std::vector<Peer>& peers,
                                                 int rank);
 

@@ -59,8 +59,8 @@ void write_postmortem(const std::filesystem::path& run_folder,
   write_atomically(file_of(run_folder), postmortem_json(report));
 }
 
-// A new start keeps what the last failures left: postmortem-1.json, -2 and so
-// on. Several ranks may try; who comes second finds nothing to rename.
+// A new start keeps the reports of the last failures: postmortem-1.json, -2 and
+// so on. Several ranks may try; the second finds nothing to rename.
 void put_postmortem_aside(const std::filesystem::path& run_folder) {
   std::error_code error;
   const auto path = file_of(run_folder);

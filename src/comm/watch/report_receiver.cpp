@@ -90,7 +90,7 @@ void ReportReceiver::accept(double now_s) {
       }
       const std::string peer = socket->peer();
       strangers_.push_back({std::move(*socket), now_s});
-      // The newest stay: who knows the token says it at once.
+      // The newest stay: a rank, which knows the token, sends it at once.
       drop_oldest(strangers_, peer, kMostOfAddress);
       if (strangers_.size() > kMostStrangers)
         strangers_.erase(strangers_.begin());
@@ -121,7 +121,7 @@ void ReportReceiver::hear_known(const Use& use) {
   const size_t count = known_.size();
   std::vector<size_t> lost;
   for (size_t i = 0; i < count && chexnet::now_s() < end; ++i) {
-    // In turn, so that a look that is cut short goes on where it ended.
+    // In turn, so that a call that is cut short goes on where it ended.
     const size_t at = next_++ % count;
     const auto lines = known_[at].socket.receive();
     if (!lines || !answer(known_[at].socket, *lines, use)) lost.push_back(at);

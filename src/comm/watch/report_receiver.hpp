@@ -1,7 +1,7 @@
 // An observer's side of the watchdog's reports over TCP: listens, takes lines
 // from who knows the run's token, and answers. Nothing that strangers send can
-// keep its caller: they may say one line within two seconds, they are few at a
-// time, and a look ends when its time is over. A connection that sends what is
+// keep its caller: they may send one line within two seconds, they are few at a
+// time, and a call ends when its time is over. A connection that sends what is
 // no report ends.
 #pragma once
 

@@ -38,8 +38,8 @@ void Reporter::heartbeat(bool resumed) {
   }
 
   const bool leads_now = leads();
-  // Who takes over, or was stopped, has heard nothing lately and gives its
-  // observers time.
+  // A rank that takes over, or was stopped, has heard nothing lately and gives
+  // its observers time.
   if ((leads_now && !led_) || resumed) restart_timeouts();
   led_ = leads_now;
   if (leads_now && clock_() - reported_s_ >= kReportEvery_s) report();

@@ -41,8 +41,8 @@ class Reporter {
   Reporter(Options options, HostRanks& host, ReportChannel& channel,
            RunEnd& end, SteadyClock clock);
 
-  // To be called some 20 times a second. Ends the process when its host must
-  // end. `resumed`: the job was suspended until now.
+  // Call it some 20 times a second. Ends the process when its host must end.
+  // `resumed`: the job was suspended until now.
   void heartbeat(bool resumed);
   // That this rank ended in order, while it leads.
   void say_goodbye();

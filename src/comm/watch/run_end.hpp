@@ -1,5 +1,5 @@
-// What the watchdog does to the world when a run fails: words, a file, the end
-// of the process. The parts that decide it see this interface alone; tests
+// What the watchdog does when a run fails: a sentence in the log, a file, the
+// end of the process. The parts that decide it see this interface alone; tests
 // count its calls.
 #pragma once
 

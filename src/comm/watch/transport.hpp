@@ -1,5 +1,5 @@
 // How reports and answers travel between hosts. The watchdog's parts see these
-// two interfaces alone: TCP is behind them in a run (observer_links.hpp,
+// two interfaces alone: TCP implements them in a run (observer_links.hpp,
 // report_receiver.hpp), queues in tests.
 //
 //   leader of a host --report--> observer      every 0.25 s, one line
@@ -7,7 +7,7 @@
 //                                              which to end
 //
 // Nothing blocks, and any line may be lost: the next report replaces it. After
-// a reconnect an older line may come behind a newer one.
+// a reconnect an older line may come after a newer one.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class ReportChannel {
   // call.
   virtual std::vector<std::string> exchange(size_t observer,
                                             const std::string& report) = 0;
-  // It has not answered for a while: tries another way to it, when there was
-  // time for this one.
+  // It has not answered for a while: tries another way to it, when this one has
+  // had its time.
   virtual void reconnect(size_t observer) = 0;
 };
 

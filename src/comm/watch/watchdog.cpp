@@ -38,8 +38,8 @@ namespace chexnet {
 namespace {
 
 constexpr int kHeartbeatMs = 50;
-// The least between two looks, so that who sends without end does not keep a
-// core busy.
+// The shortest time between two polls, so that a sender without end does not
+// keep a core busy.
 constexpr int kLookEveryMs = 10;
 constexpr double kLongestSilence_s = 60;
 
@@ -78,7 +78,7 @@ class Watchdog::Thread {
                          })) {
     if (!on_one_host(peers_)) link_hosts(comm);
     start_parts(timeouts_of(options.timeout_s));
-    // Heartbeats begin on all ranks before anyone looks at them.
+    // Heartbeats begin on all ranks before anyone reads them.
     comm.barrier();
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }

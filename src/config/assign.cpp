@@ -121,7 +121,7 @@ class Assignment {
 
   void operator()(const NamedValue& named) const {
     const std::string text = resolved(scalar());
-    // Choices are checked by now: this type has a grammar of its own.
+    // Choices are checked by now: this type has another grammar.
     if (!named.set(text)) unknown(text, named.known);
   }
 

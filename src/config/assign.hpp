@@ -6,7 +6,8 @@
 
 namespace chexnet {
 
-// ConfigError with place, key and what is allowed when the value does not fit.
+// ConfigError with origin, key and the allowed values when the value does not
+// fit.
 void assign(Config& config, const ConfigOption& option, const YamlValue& value);
 
 // "[config] place: what. Hint: hint".

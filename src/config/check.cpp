@@ -1,5 +1,5 @@
-// What no single value shows: required keys, and keys that contradict each
-// other.
+// Faults that no single value shows: required keys, and keys that contradict
+// each other.
 #include <algorithm>
 #include <set>
 

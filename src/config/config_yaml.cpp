@@ -1,5 +1,5 @@
-// A Config as the text that runs and models keep, and what is compared with it
-// on a resume.
+// A Config as the text that runs and models keep, and the comparison on a
+// resume.
 #include <sstream>
 
 #include "chexnet/config/load.hpp"
@@ -55,7 +55,7 @@ std::vector<std::string> resume_conflicts(const Config& before,
   for (const auto& option : config_options()) {
     const auto was = option_text(option, before);
     const auto is = option_text(option, now);
-    // What the program decided stays; another key's value is none of these.
+    // Where `now` says "auto" a decided value stays, but for an AutoInteger.
     Config scratch;
     const bool decided = is == "auto" && !std::holds_alternative<AutoInteger>(
                                              option.field(scratch));

@@ -1,5 +1,5 @@
-// A file of its own, because the tests link another one in its place, with a
-// device that only they have.
+// A separate file, because the tests link another one instead, with a device
+// that only they have.
 #include "table.hpp"
 
 namespace chexnet {

@@ -1,7 +1,6 @@
-// What is said for a key that is none: what an earlier version called so is
-// written otherwise now, other programs have names of their own, and the rest
-// is misspelled. An old name is refused and never understood, so that a config
-// says what it does.
+// Messages for an unknown key: an earlier version had it under this name,
+// another program calls it so, or it is misspelled. An old name is refused and
+// never understood, so that a config says what it does.
 #include <algorithm>
 #include <map>
 

@@ -1,5 +1,5 @@
-// Later wins: files in their order, then --set. Only what is said is assigned,
-// so a file need not repeat the defaults.
+// Later wins: files in their order, then --set. Only keys in a file are
+// assigned, so it need not repeat the defaults.
 #include "chexnet/config/load.hpp"
 
 #include <map>
@@ -46,7 +46,7 @@ void set_all(Config& config, const std::vector<std::string>& assignments,
     // The text after '=' is YAML too, so lists work: --set data.images=[a,b].
     auto values = read_strict_yaml(
         place, "\"" + key + "\": " + assignment.substr(equals + 1));
-    // A table gives keys behind this one, a second line another key.
+    // A table gives keys below this one, a second line another key.
     if (values.size() != 1 || !values.contains(key))
       config_error(place, "not a value or a list",
                    "write one key each, as in --set train.lr=1e-3");

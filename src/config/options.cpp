@@ -26,8 +26,8 @@ std::vector<ConfigOption> all_tables() {
   return all;
 }
 
-// Text that YAML would read as something else stands in quotes, and there the
-// escapes of printable() are YAML's own.
+// Text that YAML would read as something else stands in quotes, where the
+// escapes of printable() are also YAML's.
 std::string quoted(const std::string& text) {
   static const Strings kReserved = {"null", "~",  "true", "false",
                                     "yes",  "no", "on",   "off"};

@@ -1,5 +1,5 @@
-// Paths of a config: ~ and variables of the environment, and what is not a path
-// at all.
+// Paths of a config: ~ and variables of the environment, and values that are no
+// paths.
 #include <cstdlib>
 
 #include "chexnet/config/load.hpp"
@@ -8,8 +8,8 @@
 
 namespace chexnet {
 
-// As in a shell, a variable that is empty counts as unset. What a variable
-// holds is not expanded again.
+// As in a shell, a variable that is empty counts as unset. A variable's value
+// is not expanded again.
 std::string expanded_path(const std::string& text) {
   std::string out;
   size_t at = 0;

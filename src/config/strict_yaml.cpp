@@ -14,7 +14,7 @@
 namespace chexnet {
 namespace {
 
-// yaml-cpp takes some 200 bytes for each bracket before it is asked for any.
+// yaml-cpp takes some 200 bytes for each bracket before it returns the first.
 constexpr size_t kMaxConfigBytes = 1 << 18;
 constexpr int kMaxDepth = 32;
 

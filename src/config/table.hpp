@@ -1,5 +1,5 @@
-// The rows of the table of options, by section. A row names its member and says
-// what cannot be read off the member's type.
+// The rows of the table of options, by section. A row names its member and adds
+// what its type does not show.
 #pragma once
 
 #include "chexnet/config/options.hpp"
@@ -20,7 +20,7 @@ std::vector<ConfigOption> joined(
 
 constexpr double kNoMaximum = 1e15;  // a double holds every integer up to here
 
-// Members with a type of their own; the others convert by themselves.
+// Members that need a conversion; the others convert by themselves.
 template <class Plain>
 FieldRef field_ref(Plain& member) {
   return &member;

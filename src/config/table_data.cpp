@@ -3,7 +3,7 @@
 namespace chexnet {
 namespace {
 
-// What there is to learn from.
+// The data to learn from.
 std::vector<ConfigOption> manifest_options() {
   return {
       {
@@ -167,7 +167,7 @@ std::vector<ConfigOption> choice_options() {
   };
 }
 
-// Findings, and what labels count as that are neither 1 nor 0.
+// Findings, and the value of labels that are neither 1 nor 0.
 std::vector<ConfigOption> label_options() {
   return {
       {

@@ -3,7 +3,7 @@
 namespace chexnet {
 namespace {
 
-// From file to network input: what is done alike each time.
+// From file to network input: the fixed steps.
 std::vector<ConfigOption> image_options() {
   return {
       {
@@ -41,8 +41,8 @@ std::vector<ConfigOption> image_options() {
   };
 }
 
-// What training draws anew for each image of an epoch, then the scale of the
-// input.
+// The steps that training draws anew for each image of an epoch, then the scale
+// of the input.
 std::vector<ConfigOption> augmentation_options() {
   return {
       {

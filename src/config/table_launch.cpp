@@ -1,5 +1,5 @@
-// Where and how ranks run. A resume may change what changes no sum; the device,
-// the format of gradients on the network and the cut into buckets stay.
+// Where and how ranks run. A resume may change keys that change no sum; the
+// device, the format of gradients on the network and the cut into buckets stay.
 #include "table.hpp"
 
 namespace chexnet {
@@ -68,7 +68,7 @@ std::vector<ConfigOption> rank_options() {
   };
 }
 
-// What ranks say to each other, and how.
+// Communication of ranks.
 std::vector<ConfigOption> link_options() {
   return {
       {

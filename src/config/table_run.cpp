@@ -48,7 +48,7 @@ std::vector<ConfigOption> run_table() {
   };
 }
 
-// Ids of patients. What is computed does not depend on how they are written.
+// Ids of patients. No result depends on the form in which files have them.
 std::vector<ConfigOption> privacy_table() {
   return {
       {

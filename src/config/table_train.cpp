@@ -87,8 +87,8 @@ std::vector<ConfigOption> length_options() {
   };
 }
 
-// The optimizer and its rate. What a resume may not change here would make
-// the rest of a run another run.
+// The optimizer and its rate. A change of the fixed ones would make the rest of
+// a run another run.
 std::vector<ConfigOption> optimizer_options() {
   return {
       {MEMBER(train.optimizer), .help = "optimizer", .tier = Tier::kCommon},
@@ -159,7 +159,7 @@ std::vector<ConfigOption> optimizer_options() {
   };
 }
 
-// What else an optimizer's update takes.
+// Further parameters of an optimizer's update.
 std::vector<ConfigOption> update_options() {
   return {
       {
@@ -243,7 +243,7 @@ std::vector<ConfigOption> step_options() {
   };
 }
 
-// What is asked of the network, and of which images.
+// The objective: the loss, and the images that it is of.
 std::vector<ConfigOption> objective_options() {
   return {
       {
@@ -311,7 +311,7 @@ std::vector<ConfigOption> objective_options() {
   };
 }
 
-// What follows when a step fails, ranks differ or an epoch stops helping.
+// The reaction when a step fails, ranks differ or an epoch stops helping.
 std::vector<ConfigOption> failure_options() {
   return {
       {

@@ -1,6 +1,6 @@
 // JSON that strangers wrote, looked at before memory is taken for it: brackets
-// nested by the thousand overflow the stack of what writes them again, and each
-// of millions of numbers needs eight times its text.
+// nested by the thousand overflow the stack of the code that writes them again,
+// and each of millions of numbers needs eight times its text.
 #pragma once
 
 #include <cstddef>

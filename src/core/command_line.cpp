@@ -27,7 +27,7 @@ const CLI::App* inner_command(const CLI::App* command,
 }  // namespace
 
 // The words are looked at before the parser sees them: afterwards nobody knows
-// what stood behind an option.
+// what followed an option.
 void refuse_empty_values(const CLI::App& app,
                          const std::vector<std::string>& words) {
   const CLI::App* command = &app;

@@ -59,7 +59,7 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
           break;
         }
       }
-      // What follows the quotes belongs to the field, as elsewhere.
+      // Text after the quotes belongs to the field, as in other readers.
       auto more = rest_.substr(0, end_of_field());
       rest_.remove_prefix(more.size());
       if (more.ends_with('\r')) more.remove_suffix(1);

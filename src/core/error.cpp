@@ -7,8 +7,7 @@
 
 namespace chexnet {
 
-// A cell or name of megabytes is not what anybody reads; the hint at the end
-// stays.
+// Nobody reads a cell or name of megabytes; the hint at the end stays.
 Error::Error(ExitCode code, const std::string& text)
     : std::runtime_error(printable(shortened(text, kLongestError), "\n\t")),
       code_(code) {}
@@ -22,7 +21,7 @@ std::string nearest_names(std::string_view name,
   const auto beginning = [](std::string_view text) {
     return text.substr(0, kLongestName);
   };
-  // By share of the longer name: the shortest would be the nearest otherwise.
+  // As a fraction of the longer name: else the shortest would be the nearest.
   constexpr size_t kWhole = 1000;
   for (const auto& candidate : known) {
     const std::string a = lowered(beginning(name));

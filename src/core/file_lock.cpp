@@ -1,6 +1,7 @@
-// A lock is flock(2) on a file that the holder removes at the end. So who gets
-// the lock of a file that has just been removed holds nothing: it looks whether
-// the name still means its file, and starts again where it does not.
+// A lock is flock(2) on a file that the holder removes at the end. So a process
+// that gets the lock of a file that has just been removed holds nothing: it
+// checks whether the name still means its file, and starts again where it does
+// not.
 #include "chexnet/core/file_lock.hpp"
 
 #include <fcntl.h>

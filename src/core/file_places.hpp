@@ -1,4 +1,4 @@
-// What reading and writing of files share.
+// Shared by reading and writing of files.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace chexnet {
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
 // CheckpointError with the system's reason and what to do about it.
-// `chosen_by`: the option or key by which a person chose the place.
+// `chosen_by`: the option or key by which a person chose the path.
 [[noreturn]] void write_failed(const std::filesystem::path& path,
                                const char* what, int error,
                                const std::string& chosen_by = "--out");
@@ -20,8 +20,9 @@ std::filesystem::path folder_of(const std::filesystem::path& path);
 bool is_given_stream(const std::filesystem::path& path);
 
 // Locks the file or folder `fd` that this process has just made. False where
-// another one, which takes what nobody holds for left behind, was faster: it
-// holds the lock, or has removed it. A file system without locks: true.
+// another process was faster, which took it for a leftover because nobody held
+// it: it holds the lock, or has removed the file. A file system without locks:
+// true.
 bool lock_new(int fd);
 
 // ".NAME.<16 hexadecimal digits>.partial", as unforeseeable_name() makes them.

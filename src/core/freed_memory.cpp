@@ -1,7 +1,7 @@
 // glibc raises both limits by itself, to the largest block that was freed and
-// twice that. So it was a matter of a rank's past what it did: one that had
-// written a checkpoint (28 MB) kept what MPI takes and frees for the buckets of
-// a step, 27 MB in pieces of 4; the others gave it back, and had 6,800 page
+// twice that. So its behavior depended on a rank's past: one that had written a
+// checkpoint (28 MB) kept the memory that MPI takes and frees for the buckets
+// of a step, 27 MB in pieces of 4; the others gave it back, and had 6,800 page
 // faults in the next step.
 #include "chexnet/core/freed_memory.hpp"
 

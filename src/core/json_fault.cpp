@@ -20,7 +20,7 @@ class FirstFault final
     if (e.id == kNumberOverflow) number_ = token;
     return false;
   }
-  // Counted from 1, and the one behind the end is its own.
+  // Counted from 1; the end counts as one character.
   size_t byte() const { return byte_; }
   const std::string& number() const { return number_; }
 

@@ -14,10 +14,10 @@
 namespace chexnet {
 namespace {
 
-// Where the program's words go: one place for a process, as they come from
+// Where the program's messages go: one object per process, as they come from
 // every thread and library folder. The other objects of a process are the flags
 // that signal handlers set (launch/signals), the plug-ins for MPI and CUDA that
-// stay loaded (comm, cuda), and the mapped files that SIGBUS is explained by
+// stay loaded (comm, cuda), and the mapped files that explain a SIGBUS
 // (data/mapped_file).
 struct Logs {
   std::mutex mutex;  // guards everything below
@@ -39,7 +39,7 @@ Logs& logs() {
 
 void write(spdlog::level::level_enum level, const std::string& raw,
            const char* label) {
-  // Names of files and of what archives hold are part of many messages.
+  // Names of files and of archives' members are part of many messages.
   const std::string text = printable(raw, "\n\t");
   Logs& l = logs();
   const std::lock_guard lock(l.mutex);

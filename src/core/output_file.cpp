@@ -90,8 +90,8 @@ void remove_left_partials(const fs::path& folder) {
 namespace {
 
 // For `path`; -1 with errno set. Between its making and its lock
-// remove_left_partials() of another process may take the file for left behind;
-// then there is a next one.
+// remove_left_partials() of another process may take the file for a leftover;
+// then another one is made.
 int open_named(const fs::path& path, unsigned mode, fs::path& name) {
   for (;;) {
     name = unforeseeable_name(path);
@@ -142,7 +142,7 @@ OutputFile::OutputFile(fs::path path, std::optional<unsigned> mode,
   if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
     fd_ = open_named(path_, first, temporary_);
   if (fd_ < 0) fail("cannot be created", errno);
-  // remove_left_partials() takes what nobody holds for left behind.
+  // remove_left_partials() takes a file that nobody holds for a leftover.
   if (temporary_.empty()) ::flock(fd_, LOCK_EX | LOCK_NB);
   if (mode && ::fchmod(fd_, *mode) != 0) fail("its mode cannot be set", errno);
 }

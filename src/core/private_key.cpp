@@ -48,8 +48,8 @@ void make_key(const fs::path& path, const KeyUse& use) {
 
 }  // namespace
 
-// What is looked at is the opened file, so nobody can put another in its place
-// between look and read. O_NONBLOCK: a pipe of that name must not hold us.
+// We check the opened file, so nobody can replace it between check and read.
+// O_NONBLOCK: a pipe of that name must not block us.
 std::string read_key(const fs::path& path, const KeyUse& use) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw_unreadable(use.origin, path.string(), errno);

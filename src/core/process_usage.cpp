@@ -1,8 +1,8 @@
-// Linux's own files say more than its calls: the age of a process stands in
+// Linux's files say more than its calls: the age of a process stands in
 // /proc/self/stat, free memory in /proc/meminfo, and what a container or batch
 // job leaves of it in the cgroup's files, of version 2 or 1, whichever is
 // there. A cgroup counts cached files as used, of which a job that reads images
-// has as many as it may; the kernel gives them back when memory is asked for.
+// has as many as it may; the kernel gives them back when somebody needs memory.
 #include "chexnet/core/process_usage.hpp"
 
 #include <sys/resource.h>
@@ -21,7 +21,7 @@
 namespace chexnet {
 
 double process_age_s() {
-  // Field 22 of /proc/self/stat, counted behind the name in brackets: clock
+  // Field 22 of /proc/self/stat, counted from after the name in brackets: clock
   // ticks since boot.
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});

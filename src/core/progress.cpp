@@ -1,5 +1,5 @@
-// On a terminal one line is written over and over; `width_` is what of it must
-// be blanked next time. In a log file lines stay, so they come rarely.
+// On a terminal one line is replaced again and again; `width_` is how much of
+// it must be blanked next time. In a log file lines stay, so they come rarely.
 #include "chexnet/core/progress.hpp"
 
 #include <unistd.h>

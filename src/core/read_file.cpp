@@ -88,7 +88,8 @@ std::string read_gzip(const fs::path& path) {
   for (;;) {
     const int count =
         gzread(file.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
-    // A stream that was cut off reads as a shorter one; only gzerror knows.
+    // A gzip stream that was cut off reads as a shorter one; only gzerror
+    // knows.
     int state = Z_OK;
     gzerror(file.get(), &state);
     if (count < 0 || (count == 0 && state != Z_OK))
@@ -110,7 +111,7 @@ std::string read_gzip(const fs::path& path) {
   }
 }
 
-// What a pipe gives until its end, or `most` bytes of it.
+// The bytes of a pipe until its end, or `most` of them.
 ptrdiff_t read_stream(int fd, std::vector<std::byte>& into, size_t most) {
   constexpr size_t kPiece = 65536;
   size_t done = 0;

@@ -1,5 +1,5 @@
-// Each add() has a slot of its own, which it alone writes; `whole` hands the
-// slot to the readers.
+// Each add() has a slot, which it alone writes; `whole` hands the slot to the
+// readers.
 #include "chexnet/core/recording.hpp"
 
 #include <algorithm>

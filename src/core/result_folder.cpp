@@ -38,7 +38,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-// `is_marked`: the files may be what a killed command left.
+// `is_marked`: the files may be leftovers of a killed command.
 void refuse_others(const std::string& origin, const fs::path& folder,
                    const std::vector<fs::path>& files, bool is_marked,
                    ResultFolder::IsResult is_result) {
@@ -64,7 +64,7 @@ std::string mark_text() {
 
 }  // namespace
 
-// What is there to be looked at is the folder, or the nearest one above it.
+// We check the folder, or the nearest one above it that exists.
 void ResultFolder::check(const std::string& origin, const fs::path& folder,
                          IsResult is_result) {
   const auto refuse_for = [&](const std::string& what) {
@@ -128,7 +128,7 @@ ResultFolder::~ResultFolder() {
 void ResultFolder::finish() {
   std::error_code ignored;
   fs::remove(folder_ / kMark, ignored);
-  if (is_new_) fs::remove(folder_, ignored);  // where nothing was to be written
+  if (is_new_) fs::remove(folder_, ignored);  // where no file was to be made
   is_finished_ = true;
   lock_.reset();
 }

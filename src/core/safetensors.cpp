@@ -33,8 +33,8 @@ const char* type_name(ElementType type) {
 }
 
 // A file of a network holds a few hundred tensors, of an optimizer three times
-// as many, of an ensemble up to 64 times. What the format allows (100,000,000
-// bytes of header) would need gigabytes.
+// as many, of an ensemble up to 64 times. A header as large as the format
+// allows (100,000,000 bytes) would need gigabytes.
 constexpr JsonLimits kHeaderLimits{.depth = 8, .values = 1'000'000};
 
 [[noreturn]] void refuse_file(const std::string& origin,
@@ -44,8 +44,8 @@ constexpr JsonLimits kHeaderLimits{.depth = 8, .values = 1'000'000};
       origin, what);
 }
 
-// What torch.save() writes, as its first bytes say: a zip, or before PyTorch
-// 1.6 a pickle.
+// A file of torch.save(), by its first bytes: a zip, or before PyTorch 1.6 a
+// pickle.
 void refuse_pickle(const std::string& origin, uint64_t first_bytes) {
   constexpr uint64_t kZip = 0x04034b50, kPickle = 0x0280;
   if (first_bytes % (uint64_t{1} << 32) != kZip &&

@@ -29,8 +29,8 @@ constexpr uint32_t kMachine = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kMachine = 0;  // no filter
 #endif
 
-// Reading, memory, and how a process ends, also by abort(). What only glibc's
-// start or another version of it needs fails as on an old kernel.
+// Reading, memory, and how a process ends, also by abort(). Calls that only
+// glibc's start or another version of it needs fail as on an old kernel.
 constexpr std::initializer_list<uint32_t> kAllowed = {
     __NR_read,
     __NR_pread64,
@@ -81,7 +81,7 @@ constexpr std::initializer_list<uint32_t> kAllowed = {
     __NR_time,
 #endif
 };
-// None of them is ever needed: who asks for one is no longer our code.
+// We never need one of them: the caller is no longer our code.
 constexpr std::initializer_list<uint32_t> kDeadly = {
     __NR_socket,
     __NR_connect,
@@ -106,15 +106,15 @@ void load(Filter& filter, size_t offset) {
   filter.push_back(
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset)));
 }
-// The low half of an argument: those that are looked at are ints. Its place is
-// that of a little-endian machine.
+// The low half of an argument: those that we check are ints. Its offset is that
+// of a little-endian machine.
 void load_argument(Filter& filter, size_t number) {
   load(filter, offsetof(seccomp_data, args) + number * sizeof(uint64_t));
 }
 void end_with(Filter& filter, uint32_t action) {
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, action));
 }
-// `action` where the value that was loaded is `value`; else what follows.
+// `action` where the loaded value is `value`; else goes on.
 void when(Filter& filter, uint32_t value, uint32_t action) {
   filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
   end_with(filter, action);
@@ -176,7 +176,7 @@ Filter reading_only(int out) {
   const auto streams = {out, STDOUT_FILENO, STDERR_FILENO};
   of_call(filter, __NR_write, first_is(streams, EBADF));
   of_call(filter, __NR_writev, first_is(streams, EBADF));
-  // Its own limits: none of them goes above what was fixed before.
+  // Its limits: none of them goes above what was fixed before.
   of_call(filter, __NR_prlimit64, first_is({0}, EPERM));
   of_call(filter, __NR_tgkill, first_is({::getpid()}, EPERM));  // abort()
   end_with(filter, SECCOMP_RET_ERRNO | ENOSYS);

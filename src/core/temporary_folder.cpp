@@ -49,7 +49,7 @@ void remove_left_folders(const fs::path& place, const std::string& name) {
   }
 }
 
-// False where another process took the folder for left behind.
+// False where another process took the folder for a leftover.
 bool lock_own(const fs::path& path, int& lock) {
   lock = open_folder(path);
   if (lock < 0) return errno != ENOENT;
@@ -77,7 +77,7 @@ TemporaryFolder::TemporaryFolder(const std::string& origin,
   } while (!lock_own(path_, lock_));
 }
 
-// Under a name that is not looked for as one left behind.
+// Under a name that no search for leftovers matches.
 const fs::path& TemporaryFolder::keep() {
   if (is_kept_) return path_;
   const std::string name = path_.filename().string();

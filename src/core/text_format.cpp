@@ -1,4 +1,4 @@
-// snprintf and not streams: no locale of the user changes a number that other
+// snprintf and not iostreams: no locale of the user changes a number that other
 // programs read.
 #include "chexnet/core/text_format.hpp"
 

@@ -1,7 +1,7 @@
-// One pass: thread 0 writes what is to be done, raises pass_ (release), and
-// takes tasks itself; each helper that sees the new number (acquire) takes
-// tasks from next_ until there are none, then lowers busy_. Thread 0 returns
-// when busy_ is 0, so no helper reads call_ or work_ of a pass that is over.
+// One pass: thread 0 stores the work, raises pass_ (release), and takes tasks
+// itself; each helper that sees the new number (acquire) takes tasks from next_
+// until there are none, then lowers busy_. Thread 0 returns when busy_ is 0, so
+// no helper reads call_ or work_ of a pass that is over.
 #include "chexnet/core/thread_pool.hpp"
 
 #include <cassert>

@@ -1,6 +1,6 @@
-// Two kinds of reasons not to read: those that storage brings about and that
-// may pass (OutageError: start again), and those of the file itself
-// (AbsentError: mend the path).
+// Two kinds of reasons not to read: those of the storage, which may pass
+// (OutageError: start again), and those of the file itself (AbsentError:
+// correct the path).
 #include <cerrno>
 #include <cstring>
 #include <filesystem>

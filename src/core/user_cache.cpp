@@ -1,5 +1,5 @@
 // Among the temporary files, where others write too, the folder must be private
-// (mode 0700): nobody else may put there what this user would believe.
+// (mode 0700): nobody else may put files there that this user would trust.
 #include "chexnet/core/user_cache.hpp"
 
 #include <unistd.h>

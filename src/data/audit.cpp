@@ -1,7 +1,7 @@
 // The order of the steps is the order of the report: counts of the splits, the
-// published numbers, what is missing, what decoding shows, what stands twice,
-// and patients in two splits. `leaks` collects from three of them and is sorted
-// at the end.
+// published numbers, missing images, results of decoding, duplicates, and
+// patients in two splits. `leaks` collects from three of them and is sorted at
+// the end.
 #include "chexnet/data/audit.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace chexnet {
 namespace {
 
-// What decoding one image shows.
+// The result of decoding one image.
 struct Seen {
   std::string error, size;
   std::string pixels_sha256;
@@ -63,7 +63,7 @@ std::string real_path(const std::string& path) {
   return error ? path : real.string();
 }
 
-// What the config itself names lies beside the images of many data sets.
+// Tables and lists of the config lie beside the images in many data sets.
 std::set<std::string> tables_and_lists(const DataConfig& config) {
   std::set<std::string> own;
   for (const auto& path : config.manifest.path) own.insert(real_path(path));
@@ -73,8 +73,8 @@ std::set<std::string> tables_and_lists(const DataConfig& config) {
   return own;
 }
 
-// Every picture of the splits decoded once; what was seen is kept by its place
-// in `present`.
+// Decodes every picture of the splits once and keeps the facts by its index in
+// `present`.
 class Auditor {
  public:
   Auditor(const Manifest& manifest, const Splits& splits)

@@ -42,7 +42,7 @@ bool positive(const Manifest& m, uint32_t row, size_t k) {
   return is_positive(m.label_row(row)[k]);
 }
 
-// The subgroups that an image counts for; what is not known makes none.
+// The subgroups that an image counts for; unknown values make none.
 std::vector<std::string> groups_of(const Manifest& m, uint32_t row) {
   std::vector<std::string> groups;
   if (!m.sexes[row].empty()) groups.push_back("sex " + m.sexes[row]);
@@ -145,9 +145,8 @@ void compare_with_nih(const Manifest& m, const Splits& splits, Audit& audit) {
   if (!audit.known_differs) audit.known.emplace_back("all counts as published");
 }
 
-// Of the other data sets only sizes: what their labels become is the config's
-// choice. Counted in the files, or said on the pages, that docs/labels.md
-// names.
+// Of the other data sets only sizes: the config decides their labels. Counted
+// in the files, or said on the pages, that docs/labels.md names.
 struct PublishedSize {
   ManifestFormat format;
   const char* part;

@@ -3,7 +3,7 @@
 //   square [side, side] -> rotated and zoomed -> crop [crop, crop]
 //                       -> mirrored -> contrast
 //
-// A random crop begins at 0 .. side - crop, each place equally often: at *
+// A random crop begins at 0 .. side - crop, each position equally often: at *
 // (slack + 1), rounded down, as `at` is in [0, 1).
 #include "chexnet/data/augment.hpp"
 

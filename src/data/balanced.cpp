@@ -1,5 +1,5 @@
 // Systematic sampling: the weights lie side by side on a line of length `sum`,
-// in random order, and N marks of equal distance, begun at a random place, fall
+// in random order, and N marks of equal distance, from a random offset on, fall
 // on them. So an epoch differs from the wanted frequencies by less than one
 // draw a row.
 #include "chexnet/data/balanced.hpp"
@@ -59,7 +59,7 @@ std::vector<uint32_t> weighted_order(const std::vector<uint32_t>& rows,
            first + static_cast<double>(drawn.size()) * apart < end)
       drawn.push_back(rows[i]);
   }
-  // The last mark may lie behind `end` by rounding.
+  // The last mark may lie beyond `end` by rounding.
   while (drawn.size() < rows.size()) drawn.push_back(rows[line.back()]);
   shuffle(drawn, random);
   return drawn;

@@ -1,6 +1,6 @@
 // The header's third name holds commas, "Bbox [x,y,w,h]", so it splits into
 // four fields, as a row's box does; it is one where columns are separated by
-// something else. NIH's file has three more commas behind.
+// something else. NIH's file has three more commas at the end.
 #include "chexnet/data/boxes.hpp"
 
 #include <array>

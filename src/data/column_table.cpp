@@ -57,7 +57,7 @@ void take_named(const ColumnsConfig& columns, bool may_lack,
   }
 }
 
-// What a data set calls its columns.
+// A data set's names of columns.
 ColumnsConfig columns_of(const TableFile& file) {
   if (file.format == ManifestFormat::kChexpert)
     return {"Path", "", {}, "Age", "Sex", "AP/PA"};

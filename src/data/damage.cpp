@@ -1,4 +1,4 @@
-// Every rank hears of every damaged image before anybody throws, so all ranks
+// Every rank knows every damaged image before any rank throws, so all ranks
 // come to the same end with the same message.
 #include "chexnet/data/damage.hpp"
 

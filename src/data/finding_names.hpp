@@ -1,4 +1,4 @@
-// data.finding_names: what the findings of tables are called here.
+// data.finding_names: our names for the findings of tables.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace chexnet {
 
 // A CSV file with the header `name,finding`: a column called `name` in a table
 // is about `finding`. Several names may be of one finding. DataError names file
-// and line of what cannot be read or says two things.
+// and line of an unreadable or contradictory entry.
 class FindingNames {
  public:
   FindingNames() = default;
@@ -24,7 +24,7 @@ class FindingNames {
 
   // Names that no table had, of those looked up so far.
   std::vector<std::string> unused() const;
-  // Of what the file says; empty without one.
+  // SHA-256 of the file's entries; empty without one.
   const std::string& sha256() const { return sha256_; }
 
  private:

@@ -1,5 +1,5 @@
-// What the places of data.images hold: files, and the parts of containers, each
-// of which is read through once (or its index).
+// What the paths of data.images hold: files, and the parts of containers; each
+// container (or its index) is read through once.
 #include "found_images.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // an image that was found
 // ("/data/set/a/1.png", or a member of an archive). NameTable says which rows
 // an image may be for; choose() wants exactly one image for a row and one row
-// for an image, and names both places where it is not so.
+// for an image, and else names both locations.
 #include "chexnet/data/image_index.hpp"
 
 #include <algorithm>

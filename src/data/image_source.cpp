@@ -1,6 +1,6 @@
 // One read for one image, whatever holds it: a whole file, a range of a tar, a
 // range of deflate, a record, or pixels of a mapped pack. The bytes are then
-// compared with the index, as archives may be written again under a run.
+// compared with the index, as archives may be replaced during a run.
 #include "chexnet/data/image_source.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void check_record(std::span<const std::byte> data, const std::string& origin,
         origin, entry.offset);
 }
 
-// `covered`: what the checksum is of.
+// `covered`: the bytes of the checksum.
 void check_member(std::span<const std::byte> covered, uint64_t wanted_bytes,
                   const std::string& origin, const Entry& entry) {
   if (covered.size() != wanted_bytes || crc32c(covered) != entry.crc32c)

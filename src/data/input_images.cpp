@@ -1,6 +1,6 @@
-// Places are searched in runs of consecutive ones that are there, so that the
-// archives of a run are indexed side by side and an absent one keeps its place
-// in the order.
+// Paths are searched in groups of consecutive existing ones, so that the
+// archives of a group are indexed side by side and a missing one keeps its
+// position in the order.
 #include "chexnet/data/input_images.hpp"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ std::string_view file_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// What lies beside images in folders and archives. Whatever else is no image
-// is said to be none by the decoder, in a row of its own.
+// Files that lie beside images in folders and archives. For whatever else is no
+// image the decoder says so, in its row.
 bool is_named_like_no_image(std::string_view path) {
   static constexpr std::array<std::string_view, 16> kEndings = {
       ".csv", ".tsv",  ".txt", ".md", ".json", ".jsonl", ".yaml", ".yml",
@@ -63,8 +63,8 @@ std::string image_name(const FoundImage& image, const Container& container) {
   return container.path + "/" + std::string(part);
 }
 
-// Below a folder of the file system what is named like an image and can be
-// none: each with the reason. A walk for images passes them by.
+// Files below a folder that are named like images and cannot be any: each with
+// the reason. A walk for images skips them.
 std::vector<std::pair<std::string, std::string>> no_files_below(
     const std::string& folder) {
   std::vector<std::pair<std::string, std::string>> found;
@@ -98,7 +98,7 @@ std::string one_spelling(const std::string& path) {
   return error ? path : (folder / absolute.filename()).string();
 }
 
-// An object store's place may be an object or the prefix of some.
+// An object store's path may be an object or the prefix of some.
 bool is_there(const std::string& path, Stores& stores) {
   Store& store = stores.of(path);
   if (store.exists(path)) return true;
@@ -176,7 +176,7 @@ class Search {
                    shown});
   }
 
-  // Of a damaged container: a row behind those of its parts before the damage.
+  // Of a damaged container: a row after those of its parts before the damage.
   void take_damage(const Container& container, const std::string& damage) {
     constexpr uint64_t kWhole = UINT64_MAX;
     if (damage.empty() ||
@@ -187,7 +187,7 @@ class Search {
     result_.images.push_back({container.path, printable(damage)});
   }
 
-  // `first`: the number of the run's first container among all.
+  // `first`: the index of the group's first container among all.
   void take(FoundImage image, const Container& container, uint32_t first) {
     const uint64_t number = image.location.number;
     if (!places_.emplace(one_spelling(container.path), number).second) return;
@@ -204,7 +204,7 @@ class Search {
   using Place = std::pair<std::string, uint64_t>;  // container, number
   Stores& stores_;
   const Tick& tick_;
-  std::vector<std::string> run_;    // places that are searched together
+  std::vector<std::string> run_;    // paths that are searched together
   std::set<Place> places_;          // that have a row
   std::set<std::string> names_;     // of rows
   std::set<std::string> left_out_;  // names
@@ -244,7 +244,7 @@ void warn_of_absent(const InputImages& input) {
                 "Hint: paths in a list are relative to the working folder");
 }
 
-// What a pipe gives may have no end.
+// A pipe may have no end.
 std::string list_text(const std::string& list, const S3Config& s3) {
   constexpr size_t kMost = size_t{1} << 30;
   if (!list.starts_with("/dev/")) return table_text(list, s3);

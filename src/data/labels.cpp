@@ -1,6 +1,5 @@
-// What a cell of a table means: 1, 0, blank or uncertain, by the policy of its
-// finding. Training and scoring may differ in it, and so have arrays of their
-// own.
+// The meaning of a table's cell: 1, 0, blank or uncertain, by the policy of its
+// finding. Training and scoring may differ in it, and so have separate arrays.
 #include "labels.hpp"
 
 #include <algorithm>
@@ -24,7 +23,7 @@ float policy_value(TrainingPolicy policy) {
   return policy == TrainingPolicy::kSmooth ? kSmoothLabel : kUnlabeled;
 }
 
-// What a blank and an uncertain cell of one finding become.
+// The values of a blank and an uncertain cell of one finding.
 struct Policy {
   float blank = kUnlabeled, uncertain = kUnlabeled;
   float operator()(float cell) const {
@@ -85,8 +84,8 @@ std::vector<Entry> columns_of(const std::vector<Entry>& entries, size_t width,
 void apply_policies(Manifest& m, ManifestFormat format,
                     const DataConfig& config, const EvalConfig& eval,
                     const std::vector<std::string>& known) {
-  // Irvin et al. (2019) count what a report does not mention as negative; their
-  // program labeled the reports of three data sets.
+  // Irvin et al. (2019) count findings that a report does not mention as
+  // negative; their program labeled the reports of three data sets.
   const bool unmentioned_is_absent = format == ManifestFormat::kChexpert ||
                                      format == ManifestFormat::kMimicCxr ||
                                      format == ManifestFormat::kBrax;

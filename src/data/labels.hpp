@@ -1,5 +1,4 @@
-// Cells of a manifest: what they say, and what training and scoring make of
-// them.
+// Cells of a manifest: their text, and their values in training and scoring.
 #pragma once
 
 #include <limits>
@@ -15,16 +14,16 @@ namespace chexnet {
 constexpr float kUnlabeled = std::numeric_limits<float>::quiet_NaN();
 constexpr float kUncertain = -1;
 
-// What `smooth` makes of an uncertain cell: the mean of the interval 0.55..0.85
-// that Pham et al. (Neurocomputing 2021, "Interpreting chest X-rays via CNNs
-// that exploit hierarchical disease dependencies and uncertainty labels") draw
-// such labels from. The loss is linear in the label, so the mean has the same
-// expected gradient as the draws.
+// The value of an uncertain cell under `smooth`: the mean of the interval
+// 0.55..0.85 that Pham et al. (Neurocomputing 2021, "Interpreting chest X-rays
+// via CNNs that exploit hierarchical disease dependencies and uncertainty
+// labels") draw such labels from. The loss is linear in the label, so the mean
+// has the same expected gradient as the draws.
 constexpr float kSmoothLabel = 0.7f;
 
-// From what the entries in manifest.labels say to labels for training and,
-// where these differ, for scoring. `known`: findings of all tables of the run,
-// of which data.uncertain may name any.
+// From the cells in manifest.labels to labels for training and, where these
+// differ, for scoring. `known`: findings of all tables of the run, of which
+// data.uncertain may name any.
 void apply_policies(Manifest& manifest, ManifestFormat format,
                     const DataConfig& config, const EvalConfig& eval,
                     const std::vector<std::string>& known);

@@ -73,7 +73,7 @@ Loader::Loader(const Manifest& manifest, const ImageReader& reader,
   const auto side = static_cast<size_t>(reader.crop());
   const auto count = static_cast<size_t>(options.batch);
   const size_t bytes = count * side * side;
-  // Written here first, so the pages are on the NUMA node this rank is bound
+  // First touched here, so the pages are on the NUMA node this rank is bound
   // to.
   pixels_.resize(bytes * slots_.size());
   for (size_t s = 0; s < slots_.size(); ++s) {
@@ -186,8 +186,8 @@ void Loader::fill(uint64_t ticket, Scratch& scratch,
 }
 
 // A label that one of the two images lacks is not known of the mixture. The
-// loss is linear in the label: with weights v and w, own v times the one's loss
-// and rest w times the other's is the loss of one label with one weight.
+// loss is linear in the label: with weights v and w, (own) v times the one's
+// loss and (rest) w times the other's is the loss of one label with one weight.
 void Loader::mix_partner(const Sample& sample, Batch& batch, size_t index,
                          Scratch& scratch, const std::stop_token& stop) const {
   const size_t pixels = batch.images.size() / batch.samples.size();
@@ -225,7 +225,7 @@ void Loader::discard(uint64_t ticket, Scratch& scratch,
     scratch.other.resize(side * side);
     try {
       reader_.read({.row = row}, scratch.other.data(), scratch.reader, stop);
-    } catch (const DataError&) {  // its own rank reports it
+    } catch (const DataError&) {  // the rank that trains on it does
     }
   }
 }
@@ -304,8 +304,8 @@ void Loader::free_last() {
   slot_freed_.notify_all();
 }
 
-// Whether the batch is ready. A read that fails because it was given up for the
-// stop (S3Client) is not what ended it.
+// Whether the batch is ready. A read that fails because of the stop (S3Client)
+// is not the cause of the end.
 bool Loader::wait_for(const Slot& slot, const std::function<bool()>& stop) {
   if (stop()) return false;
   try {

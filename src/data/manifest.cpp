@@ -1,5 +1,5 @@
-// Tables are read one after the other, each with the policies of its own
-// format; then all get the same columns of findings and become one.
+// Tables are read one after the other, each with the policies of its format;
+// then all get the same columns of findings and become one.
 #include "chexnet/data/manifest.hpp"
 
 #include <algorithm>
@@ -149,7 +149,7 @@ void append(Manifest& m, const Manifest& more) {
 }
 
 // A model file with such names is refused when it is read: that must not come
-// to light behind the training.
+// to light after the training.
 void refuse_unreadable(const std::vector<std::string>& findings,
                        const std::string& path) {
   for (const auto& name : findings)

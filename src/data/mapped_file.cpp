@@ -1,7 +1,7 @@
 // A mapped file that is cut off, or whose disk fails, ends the process by
 // SIGBUS at the next access. The handler can name the file, as mapped ranges
-// are kept in an array of atomics: in a signal handler neither locks nor memory
-// may be taken.
+// are kept in an array of atomics: a signal handler may take neither locks nor
+// memory.
 #include "chexnet/data/mapped_file.hpp"
 
 #include <signal.h>
@@ -19,8 +19,8 @@
 namespace chexnet {
 namespace {
 
-// What the signal handler knows: nothing but atomics may be touched there.
-// `begin` is written last.
+// What the signal handler knows: it may touch nothing but atomics. `begin` is
+// set last.
 struct Range {
   std::atomic<uintptr_t> begin = 0;  // 0: free
   std::atomic<uint64_t> size = 0;
@@ -54,7 +54,7 @@ void on_bus_error(int, siginfo_t* info, void*) {
               nullptr);  // of somebody else: the access is made again
 }
 
-// After MPI's own handler, which would only print a stack.
+// After MPI's handler, which would only print a stack.
 void watch_bus_errors() {
   static std::once_flag once;
   std::call_once(once, [] {

@@ -1,7 +1,7 @@
 // Two pictures with at most five different signs of 64 agree wholly in one of
 // six disjoint parts of the signs (five differences cannot spoil six parts). So
-// for each part the pictures are sorted by it, and only those within one run of
-// equal parts are compared:
+// for each part the pictures are sorted by it, and only those within one group
+// of equal parts are compared:
 //
 //   signs    |part 0|part 1|part 2|part 3|part 4|part 5|
 //   copy       ==     x      ==     x      xx     x
@@ -56,7 +56,7 @@ double frequency(const Pixels& pixels, size_t vertical, size_t horizontal) {
   return sum;
 }
 
-// The 8 x 8 lowest, with one more in place of the mean, which is the picture's
+// The 8 x 8 lowest, with one more instead of the mean, which is the picture's
 // brightness.
 uint64_t hash_of(const Pixels& pixels) {
   uint64_t hash = 0;

@@ -13,7 +13,7 @@
 
 namespace chexnet {
 
-// What is kept of a picture: 264 bytes, so 30 MB for ChestX-ray14.
+// The sketch of a picture: 264 bytes, so 30 MB for ChestX-ray14.
 struct PictureSketch {
   static constexpr size_t kSide = 16;
   uint64_t hash = 0;  // signs of its 64 lowest frequencies

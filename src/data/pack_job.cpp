@@ -1,7 +1,7 @@
-// A pack is written in three steps: rank 0 makes (or takes up) OUT.partial,
-// every rank's threads write the pixels of every size-th image at its place,
-// and rank 0 renames it when nothing is missing. An image has its place from
-// its number alone, so the order of writing changes nothing.
+// A pack is written in three steps: rank 0 makes (or continues) OUT.partial,
+// every rank's threads write the pixels of every size-th image at its offset,
+// and rank 0 renames it when nothing is missing. An image's number alone gives
+// its offset, so the order of writing changes nothing.
 #include "chexnet/data/pack_job.hpp"
 
 #include <cassert>

@@ -1,4 +1,4 @@
-// What reader and writer of a pack agree on.
+// The layout of a pack, for its reader and writer.
 #pragma once
 
 #include <cstddef>

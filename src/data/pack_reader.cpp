@@ -30,7 +30,7 @@ auto bad(const std::string& path, const char* what) {
       what);
 }
 
-// What the first page says; the shape has no names yet.
+// The first page; the shape has no names yet.
 struct PackHead {
   PackShape shape;
   std::string source_sha256;

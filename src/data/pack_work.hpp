@@ -1,5 +1,5 @@
-// What writing a pack and writing record shards have in common: who locks the
-// place, which items a rank has, and what its threads count.
+// What writing a pack and writing record shards have in common: the lock on the
+// path, which items a rank has, and what its threads count.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@
 
 namespace chexnet {
 
-// What the threads of a rank count together.
+// Counts of all threads of a rank.
 struct PackCounts {
   std::atomic<uint64_t> done = 0, written = 0, kept = 0;  // images
   std::mutex mutex;                                       // guards damaged
   std::vector<std::string> damaged;                       // messages
 };
 
-// What one thread keeps from image to image.
+// Memory that one thread keeps from image to image.
 struct PackScratch {
   ImageReader::Scratch reader;
   std::vector<uint8_t> pixels;  // [crop, crop]
@@ -41,17 +41,17 @@ uint64_t items_of_rank(uint64_t all, const Communicator& comm);
 bool read_image(const ImageReader& reader, uint32_t row, PackCounts& counts,
                 PackScratch& scratch);
 
-// What all ranks did; DataError when more was damaged than allowed. All ranks
-// call.
+// The sum of all ranks' work; DataError when more images are damaged than
+// allowed. All ranks call.
 PackResult total(const PackJob& job, Communicator& comm,
                  const PackCounts& counts);
 
-// Runs `action` on rank 0 while the others wait; every rank throws when it
+// Calls `action` on rank 0 while the others wait; every rank throws when it
 // throws.
 void on_rank_0(Communicator& comm, const PackJob& job, const char* what,
                const std::function<void(WorkProgress&)>& action);
 
-// Held by rank 0 while it and the others write. `out` is what --out named.
+// Held by rank 0 while it and the others write. `out`: the path of --out.
 FileLock lock_output(const std::filesystem::path& hidden,
                      const std::string& out);
 

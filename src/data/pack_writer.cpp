@@ -1,7 +1,7 @@
-// What lies where in .NAME.partial is decided before the first image
-// (PackLayout), and space is taken at once. An image's table entry is written
-// after its pixels, with their checksum: entries that are there and whose
-// pixels agree are done, whatever became of the process that wrote them.
+// All offsets in .NAME.partial are fixed before the first image (PackLayout),
+// and space is taken at once. An image's table entry is written after its
+// pixels, with their checksum: entries whose pixels agree are done, even if the
+// process that wrote them died.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -79,7 +79,7 @@ std::string partial_path(const std::string& path) {
 void PackWriter::prepare(const std::string& path, const PackShape& shape) {
   const std::string names = names_text(shape);
   const PackLayout layout = pack_layout(shape, names.size());
-  // What a partial file must be of to be taken up.
+  // The plan that a partial file must have to be continued.
   const std::string plan = head_text(
       kPartialPackMagic,
       Json{{"side", shape.side},
@@ -166,8 +166,7 @@ void PackWriter::sync(const std::function<void()>& tick) const {
   constexpr unsigned kOut = SYNC_FILE_RANGE_WAIT_BEFORE |
                             SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   for (uint64_t at = 0; at < size; at += kPiece) {
-    // Errors come again from fsync, which also has the disk's own memory
-    // written.
+    // Errors come again from fsync, which also empties the disk's write cache.
     ::sync_file_range(fd_, static_cast<off_t>(at), static_cast<off_t>(kPiece),
                       kOut);
     tick();
@@ -181,8 +180,7 @@ std::string PackWriter::finish(const std::function<void()>& tick) {
   std::vector<PackEntry> table(shape_.names.size());
   const auto bytes = std::as_writable_bytes(std::span(table));
   if (!read_all(fd_, layout.table_offset, bytes)) write_failed(path_, EIO);
-  // What the pack was made of: names, sizes and checksums of the sources, in
-  // order.
+  // The pack's sources: names, sizes and checksums, in order.
   Sha256 source;
   for (size_t i = 0; i < table.size(); ++i) {
     if (table[i].done != kPackDone && table[i].done != kPackDamaged)

@@ -13,8 +13,8 @@
 namespace chexnet {
 namespace {
 
-// What counts as a finding of ChestX-ray14. Words are equal or not: parts of
-// words would make a nodule of a pseudonodule.
+// The words that count as findings of ChestX-ray14. Words are equal or not:
+// parts of words would make a nodule of a pseudonodule.
 constexpr std::pair<std::string_view, std::string_view> kPadchestWords[] = {
     {"Atelectasis", "atelectasis"},
     {"Atelectasis", "total atelectasis"},
@@ -112,8 +112,8 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// [K] after what the words say. What they do not name is absent, unless they
-// say that they do not tell: nothing at all, "as before", or too bad a picture.
+// [K] by the words. Findings that they do not name are absent, unless the
+// report tells nothing: no words, "as before", or too bad a picture.
 void push_labels(const std::vector<std::string>& words, Manifest& m) {
   const bool tells = !words.empty() && !has(words, "unchanged") &&
                      !has(words, "suboptimal study");

@@ -27,8 +27,8 @@ fs::path key_path(const PrivacyConfig& config) {
       "nor HOME is set. Hint: name a file by privacy.key");
 }
 
-// Ids of the public sets were made up by those who published them. Other sets
-// are given to those who sign that they pass nothing on.
+// The publishers of the public sets invented their ids. Other sets are given to
+// those who sign that they pass nothing on.
 bool is_public(const ManifestFormats& formats) {
   return std::ranges::all_of(formats, [](ManifestFormat format) {
     return format == ManifestFormat::kNih ||

@@ -109,7 +109,7 @@ class Painter {
     }
   }
 
-  // What has a place of its own.
+  // Findings that are local.
   void add_spots(const LungPoint& p, double& opacity) const {
     const double u = p.u, v = p.v;
     if (plan_.has(kPneumonia) && p.side == plan_.pneumonia.side)
@@ -127,8 +127,8 @@ class Painter {
       opacity += 0.5 * smoothstep(0, 0.15, 1 - plan_.nodule.distance2(u, v));
   }
 
-  // What follows the lung: haze around the root, a band, nets at the base, a
-  // thick border.
+  // Shading that follows the lung: haze around the root, a band, nets at the
+  // base, a thick border.
   void add_patterns(const LungPoint& p, double& opacity) const {
     const double u = p.u, v = p.v;
     if (plan_.has(kEdema))
@@ -232,7 +232,7 @@ PhantomImage draw_phantom(uint64_t seed, uint32_t patient, uint32_t follow_up,
                           int size) {
   assert(size > 0);
   constexpr uint64_t kPictures = uint64_t{1}
-                                 << 40;  // positions behind the persons'
+                                 << 40;  // positions after the persons'
   Random person(seed, Purpose::kPhantom, patient);
   Random random(seed, Purpose::kPhantom,
                 (uint64_t{patient} << 12) + follow_up + kPictures);

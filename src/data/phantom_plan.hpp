@@ -1,5 +1,5 @@
-// What one phantom is to show, drawn before any pixel. Coordinates: u to the
-// right, v down, both in
+// The plan of one phantom, drawn before any pixel. Coordinates: u to the right,
+// v down, both in
 // [-1, 1]. The patient's left side is on the right of the picture, as
 // radiographs are read; a side is -1 = left of the picture or +1 = right.
 #pragma once
@@ -44,7 +44,7 @@ class Noise {
   std::array<double, kSide * kSide> lattice_{};
 };
 
-// A place in one lung.
+// A point in one lung.
 struct Spot {
   int side = 1;
   double u = 0, v = 0, radius = 0;
@@ -91,19 +91,18 @@ double pleural_line(const PhantomPlan& plan, double height);  // lx
 double fluid_level(const PhantomPlan& plan, double lx);       // v
 
 // `person`: what stays the same between a patient's pictures; `picture`: what
-// does not. The noise of the tissue is drawn in the middle, as its place in the
-// sequence is part of the format.
+// does not. The noise of the tissue is drawn in the middle, as its position in
+// the sequence is part of the format.
 struct PlannedPhantom {
   PhantomPlan plan;
   Noise noise;
 };
 PlannedPhantom draw_plan(Random& person, Random& picture);
 
-// Boxes of the findings that have a place, in pixels of a picture of `size`.
+// Boxes of the findings that are local, in pixels of a picture of `size`.
 std::vector<PhantomBox> boxes_of(const PhantomPlan& plan, int size);
 
-// What is painted before it comes on film, [size, size], without grain; 1 is
-// white.
+// The drawing before it comes on film, [size, size], without grain; 1 is white.
 std::vector<double> brightness_of(const PhantomPlan& plan, const Noise& noise,
                                   int size);
 

@@ -9,8 +9,8 @@ namespace {
 // Detectors and films of the chest are at most 1.3 : 1, crops of them little
 // more.
 constexpr int kStrip = 2;
-// Of a picture that is enlarged more than this, most of the input is made up by
-// the resize.
+// Of a picture that is enlarged more than this, most of the input is
+// interpolated.
 constexpr int kMostEnlarged = 2;
 
 std::string note_of_size(const PictureFacts& facts, int side) {

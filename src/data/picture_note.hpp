@@ -1,4 +1,4 @@
-// What makes it unlikely that a picture is a chest X-ray, in words.
+// Why a picture is unlikely a chest X-ray, in words.
 #pragma once
 
 #include <algorithm>

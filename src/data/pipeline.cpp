@@ -1,6 +1,6 @@
-// Everything here is a function of seed, rank and epoch: the order of an epoch
-// is made whole when its first ticket is asked for, and two epochs are kept, as
-// workers may be in both.
+// Everything here is a function of seed, rank and epoch: the whole order of an
+// epoch is made when a worker takes its first ticket, and two epochs are kept,
+// as workers may be in both.
 #include "chexnet/data/pipeline.hpp"
 
 #include <algorithm>

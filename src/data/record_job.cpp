@@ -54,8 +54,8 @@ std::string content_sha256(const Manifest& manifest,
   return content.hex();
 }
 
-// What the shards of a prefix hold, beside them: a second start must want the
-// same.
+// A description of a prefix's shards, in a file beside them: a second start
+// must want the same.
 void agree_on_plan(const PackJob& job, const Manifest& manifest,
                    const std::vector<uint32_t>& rows) {
   const Json plan = {
@@ -75,8 +75,8 @@ void agree_on_plan(const PackJob& job, const Manifest& manifest,
         job.out, job.prefix);
 }
 
-// Decoding proves each image whole; its size is no matter, so a small one, or
-// the pack's own.
+// Decoding proves each image whole; its size does not matter, so a small one,
+// or the pack's.
 Preprocessing proof_of_decoding(const PackJob& job, const ImageSource& source) {
   Preprocessing small = job.preprocessing;
   small.resize = small.crop = 64;
@@ -153,7 +153,7 @@ class ShardWriter {
                       uint64_t offset, OutputFile& out,
                       std::vector<Entry>& entries) const {
     Example example;
-    std::vector<std::byte> png;  // what `example` may refer to
+    std::vector<std::byte> png;  // memory that `example` may refer to
     if (fetched != nullptr && fetched->holds_pixels()) {
       png = encode_gray_png(fetched->pixels(), fetched->side, fetched->side);
       example.image = png;

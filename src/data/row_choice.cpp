@@ -57,8 +57,8 @@ std::optional<double> years(std::string_view text) {
 
 namespace {
 
-// One name a line, as a table would write it. What holds several names, or is
-// of another encoding, would leave everybody in without a word.
+// One name a line, as a table would write it. A line with several names, or in
+// another encoding, would silently leave everybody in.
 std::vector<std::string> excluded_names(const std::string& path,
                                         const S3Config& s3) {
   const std::string text(without_byte_order_mark(table_text(path, s3)));

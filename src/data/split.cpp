@@ -83,9 +83,9 @@ Rows named_rows(const Manifest& manifest, const std::string& list,
   return rows;
 }
 
-// What the patients of `rows` are dealt out by, so that each part gets its
-// share: the finding of a patient's images that the fewest patients have; K
-// where there is none.
+// The stratum of each patient of `rows`, so that each part gets its proportion:
+// the finding of a patient's images that the fewest patients have; K where
+// there is none.
 std::map<std::string, size_t> rarest_findings(const Manifest& manifest,
                                               const Rows& rows) {
   const size_t findings = manifest.finding_count();
@@ -137,7 +137,7 @@ void move_patients(const Manifest& manifest,
 }
 
 // `fraction` of the patients: the first ones, or with strata every
-// (1 / fraction)-th, which takes of each stratum its share to within one.
+// (1 / fraction)-th, which takes that fraction of each stratum to within one.
 void cut_fraction(const Manifest& manifest, const DataConfig& config,
                   double fraction, uint64_t stream, Rows& train, Rows& to) {
   const auto patients = dealt_patients(manifest, train, config, stream);
@@ -145,7 +145,7 @@ void cut_fraction(const Manifest& manifest, const DataConfig& config,
       std::llround(fraction * static_cast<double>(patients.size())));
   std::set<std::string> chosen;
   for (size_t i = 0; i < patients.size(); ++i) {
-    // Whether i * count / size steps up behind i.
+    // Whether i * count / size steps up after i.
     const bool steps =
         (i + 1) * count / patients.size() > i * count / patients.size();
     if (config.stratify ? steps : i < count) chosen.insert(patients[i]);
@@ -198,9 +198,9 @@ std::string number_of(std::string_view id) {
       id.substr(std::min(id.find_first_not_of('0'), id.size() - 1)));
 }
 
-// What rows of two splits have in common by `key_of`, and where: "t.csv:3 in
-// train and t.csv:17 in test". An empty key is none, and `counts` says whether
-// a row and the first one with its key do.
+// The key that rows of two splits have in common by `key_of`, and where:
+// "t.csv:3 in train and t.csv:17 in test". An empty key is none, and `counts`
+// says whether a row and the first one with its key do.
 std::map<std::string, std::string> in_two_splits(
     const Manifest& manifest, const Splits& splits,
     const std::function<std::string(uint32_t row)>& key_of,

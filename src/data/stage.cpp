@@ -28,7 +28,7 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-// In a shared folder each user has a place of his own.
+// In a shared folder each user has a separate folder.
 fs::path root_in(const std::string& folder) {
   return fs::path(folder) / ("chexnet-stage-" + std::to_string(::geteuid()));
 }
@@ -120,8 +120,8 @@ struct Refusal {
 };
 
 Refusal refusal_of(const Error& e) {
-  // The place cannot be written: data.stage names it, so it is no matter of
-  // checkpoints.
+  // The folder cannot be written: data.stage names it, so the error is not one
+  // of checkpoints.
   return {e.code() == ExitCode::kCheckpoint ? ExitCode::kData : e.code(),
           e.what()};
 }
@@ -195,7 +195,7 @@ ImageIndex staged(ImageIndex index, const StageOptions& options, Stores& stores,
       log_warning(first.text + "; reading from where the data is");
     return index;
   }
-  // Every rank of a node knows the place by itself.
+  // Every rank of a node knows the folder by itself.
   for (const Container& c : wanted)
     index.move_container(c.path,
                          StagedCopy(root_in(folder), c).path().string());

@@ -5,9 +5,9 @@
 //   ROOT/<path>/<content>/NAME.sums   CRC32C of each piece, one per line
 //
 // <path> and <content> are hashes of the source's path, and of its size,
-// version, inode and head: a container that was written again gets another
-// copy. A killed copy is continued: each piece whose sum still holds stays.
-// ROOT must be a folder of this user alone, and one process at a time.
+// version, inode and head: a container that was replaced gets another copy. A
+// killed copy is continued: each piece whose sum still holds stays. ROOT must
+// be a folder of this user alone, and one process at a time.
 #pragma once
 
 #include <cstdint>

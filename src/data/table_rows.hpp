@@ -33,7 +33,7 @@ float parse_label(std::string_view cell, const Table& table,
 // NaN where it is none.
 float parse_age(std::string_view cell);
 
-// A remedy where a format's own column is not there.
+// A remedy where a column that a format needs is not there.
 inline constexpr const char* kOtherLayout =
     ". A table of another layout: --set data.manifest.format=csv";
 // DataError where the table has no such column, or two; `remedy` ends its hint.

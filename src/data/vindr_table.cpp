@@ -13,7 +13,7 @@
 namespace chexnet {
 namespace {
 
-// What the readers of each image say: [row].
+// The readers' findings for each image: [row].
 struct Votes {
   std::unordered_map<std::string, size_t> row_of;  // npos: left out
   std::unordered_set<std::string> cast;            // by image and reader

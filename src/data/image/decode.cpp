@@ -1,6 +1,6 @@
-// The first bytes decide, never the name. What people mistake for pictures
-// (DICOM, WebP, the page of a failed download) is named, with what to do about
-// it.
+// The first bytes decide, never the name. The error names files that people
+// mistake for pictures (DICOM, WebP, the page of a failed download), with what
+// to do about it.
 #include "chexnet/data/image/decode.hpp"
 
 #include <algorithm>

@@ -27,7 +27,7 @@ inline void refill(DeflatePosition& at) {
   }
 }
 
-// The next bits, at most 16; zeros behind the input's end, where count falls
+// The next bits, at most 16; zeros after the input's end, where count falls
 // below 0.
 unsigned take(DeflatePosition& at, int bits) {
   const auto value =
@@ -55,7 +55,7 @@ void copy_match(DeflatePosition& at, size_t length, size_t distance) {
   }
 }
 
-// Blocks and their codes (RFC 1951, 3.2.3 to 3.2.7) of one stream after
+// Blocks and their codes (RFC 1951, 3.2.3 to 3.2.7) of one deflate stream after
 // another.
 class Decoder {
  public:

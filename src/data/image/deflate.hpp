@@ -1,8 +1,7 @@
 // Deflate streams (RFC 1951), made for filtered X-rays: there a fifth of all
 // symbols are matches of about eight bytes among literals of three to five
 // bits, in no order that a branch predictor learns. So one look-up yields up to
-// three literals and a match, and what it yields is carried out without a
-// branch:
+// three literals and a match, and its result is applied without a branch:
 //
 //   bits -> pack: [literal literal literal] [length distance] -> out
 //
@@ -20,8 +19,8 @@
 
 namespace chexnet {
 
-// Where a stream is. `bits` holds the next `count` bits of the input, the first
-// one lowest, and zeros above them; `next` is the byte behind them.
+// Where a deflate stream is. `bits` holds the next `count` bits of the input,
+// the first one lowest, and zeros above them; `next` is the byte after them.
 struct DeflatePosition {
   const uint8_t* next;
   const uint8_t* end;
@@ -45,7 +44,7 @@ DeflateStep deflate_loop_bmi2(const DeflateTables&, DeflatePosition&);
 // Those that this processor has, the fastest first.
 std::span<const DeflateLoop> deflate_loops();
 
-// Fills `into` exactly; used: the stream's bytes, when it is whole.
+// Fills `into` exactly; used: the deflate stream's bytes, when it is whole.
 // Thread-safe.
 InflateStatus inflate_deflate(std::span<const uint8_t> stream,
                               std::span<uint8_t> into, DeflateLoop loop,

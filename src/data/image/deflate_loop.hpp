@@ -1,8 +1,8 @@
 // The loop over packs, compiled once for each instruction set.
 //
 // Its speed is the time from one look-up to the next: shift, mask, load. So the
-// next look-up comes first, before the refill and before what this one yields
-// is written.
+// next look-up comes first, before the refill and before the output of this
+// one.
 //
 //   after a refill: 56 bits = kMostPackBits of a pack + an index and more
 #pragma once
@@ -16,12 +16,12 @@
 #include "deflate.hpp"
 
 namespace chexnet {
-namespace {  // each file its own: a linker would keep one of two equal names
+namespace {  // one per file: a linker would keep one of two equal names
 
 static_assert(56 - kMostPackBits >= kPackBits);
 
-// What a pass of the loop writes at most, a pack or a symbol with the bytes
-// behind it that do not count, and what it reads of the input: three refills.
+// What a pass of the loop writes at most, a pack or a symbol and the bytes
+// after it that do not count, and what it reads of the input: three refills.
 constexpr int kOutMargin = 258 + 2 * kMostPackLength;
 constexpr int kInMargin = 32;
 
@@ -96,7 +96,7 @@ inline bool write_pack(const LookUp& found, uint64_t bits,
   return true;
 }
 
-// The commonest of what has no pack: codes in the tables, a match that is not
+// The commonest case without a pack: codes in the tables, a match that is not
 // near. False: nothing was done. Needs 39 bits.
 inline bool take_symbol(const DeflateTables& tables, const uint8_t* out_begin,
                         FastPosition& at) {

@@ -1,7 +1,7 @@
 // Packs by the number of bits of their codes, T = 1, 2, …, kPackBits. A table
 // of T bits is the table of T - 1 bits twice, with all packs of just T bits
-// written over it; so what has no code of T bits keeps the longest pack that
-// its first bits make. A pack of T bits is
+// over it; so an index without a code of T bits keeps the longest pack that its
+// first bits make. A pack of T bits is
 //
 //   a literal | a match | a pack of one or two literals and one of these
 //
@@ -118,7 +118,7 @@ struct Scratch {
 
 constexpr uint64_t kLiteralBytes = 0xFFFFFF;
 
-// The pack of `tail` behind `number` literals of `bits` bits together, without
+// The pack of `tail` after `number` literals of `bits` bits together, without
 // those literals: they are or-ed in. Pack's bytes are counted from the lowest.
 uint64_t behind(const Part& tail, int number, int bits) {
   const auto b = static_cast<uint64_t>(bits), n = static_cast<uint64_t>(number);

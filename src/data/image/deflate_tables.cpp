@@ -49,7 +49,7 @@ bool HuffmanCode::assign(std::span<const uint8_t> lengths, bool whole) {
 }
 
 // A table of one bit more is the table twice, with the codes of that length
-// written over it.
+// over it.
 void HuffmanCode::fill(std::span<uint16_t> table, int table_bits) const {
   table[0] = 0;
   for (int length = 1; length <= table_bits; ++length) {

@@ -35,7 +35,7 @@ inline constexpr std::array<DeflateRange, 30> kDistances{
 struct HuffmanCode {
   std::array<uint16_t, kMostCodeBits + 1> count;  // [bits] codes of that length
   std::array<uint16_t, kMostCodeBits + 1> first;  // [bits] the lowest of them
-  std::array<uint16_t, kMostCodeBits + 2> index;  // [bits] its place below
+  std::array<uint16_t, kMostCodeBits + 2> index;  // [bits] its index below
   std::array<uint16_t, 288> symbol;
   // The code as the input has it: first bit lowest.
   std::array<uint16_t, 288> bits;
@@ -53,7 +53,7 @@ struct SymbolAndBits {
   int bits;
 };
 
-// What one look-up yields: literals, then a match of `length` bytes (0: none)
+// The result of one look-up: literals, then a match of `length` bytes (0: none)
 // whose distance is `distance` + the bits of the input from `code_bits` to
 // `total_bits`. Memory is the format: bytes 0 to 3 are copied as they are.
 struct Pack {

@@ -1,6 +1,6 @@
-// The formats decode_image() knows, and what they share: png.cpp and jpeg.cpp.
-// One header for both, as nobody but decode.cpp and picture_facts.cpp calls
-// them, and each has a few functions.
+// The formats decode_image() knows: png.cpp and jpeg.cpp. One header for both,
+// as nobody but decode.cpp and picture_facts.cpp calls them, and each has a few
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace chexnet {
 void decode_png(std::span<const std::byte> bytes, const DecodeLimits& limits,
                 const std::string& origin, GrayImage& into);
 // Both dimensions change and it is of the common kind: shrunk with antialias
-// while it is decoded. False when it is not; nothing is written then.
+// while it is decoded. False when it is not; then `into` is untouched.
 bool decode_png_resized(std::span<const std::byte> bytes,
                         const DecodeLimits& limits, const std::string& origin,
                         int size, uint8_t* into);

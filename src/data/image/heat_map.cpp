@@ -10,7 +10,7 @@
 namespace chexnet {
 namespace {
 
-// The two pixels that output pixel i lies between, and the share of the second.
+// The two pixels that output pixel i lies between, and the second one's weight.
 struct Between {
   size_t first, second;
   float share;

@@ -75,7 +75,7 @@ tjscalingfactor smallest_scale(int width, int height, int min_side) {
 void decode_jpeg(std::span<const std::byte> bytes, const DecodeLimits& limits,
                  const std::string& origin, GrayImage& into) {
   // One for each file: a decoder keeps the tables of the last, and a damaged
-  // file without its own would be taken with them.
+  // file without tables would be decoded with them.
   const std::unique_ptr<void, int (*)(void*)> handle(tjInitDecompress(),
                                                      tjDestroy);
   const auto check = [&](int rc) {

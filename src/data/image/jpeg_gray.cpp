@@ -24,7 +24,7 @@ struct PlainJpeg {
   std::array<std::array<bool, 4>, 2> has_code{};
 };
 
-// The body of a marker, read from its front; 0 behind its end.
+// The body of a marker, read from its front; 0 after its end.
 class Body {
  public:
   explicit Body(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -100,8 +100,8 @@ bool is_plain_application(std::span<const std::byte> body) {
          body[5] == std::byte{1};
 }
 
-// The scan's bytes without the zeros behind FF. False: another marker than the
-// end is in it, or none.
+// The scan's bytes without the zeros after FF. False: it has another marker
+// than the end, or none.
 bool unstuff(std::span<const std::byte> bytes, std::vector<uint8_t>& into) {
   into.resize(bytes.size() + kScanRoom);
   const auto* from = reinterpret_cast<const uint8_t*>(bytes.data());
@@ -124,7 +124,7 @@ bool unstuff(std::span<const std::byte> bytes, std::vector<uint8_t>& into) {
   return false;
 }
 
-// What precedes the scan. `scan` begins behind its header.
+// The parts before the scan. `scan` begins after its header.
 bool read_markers(std::span<const std::byte> bytes, PlainJpeg& jpeg,
                   unsigned& tables, std::span<const std::byte>& scan) {
   const auto at = [&](size_t i) { return std::to_integer<unsigned>(bytes[i]); };

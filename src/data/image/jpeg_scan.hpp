@@ -20,8 +20,8 @@
 
 namespace chexnet {
 
-// Places of a block in zigzag order (T.81, figure A.6); those beyond the 64th,
-// which an entry may write to, are one place behind the block.
+// Positions in a block, in zigzag order (T.81, figure A.6); those beyond the
+// 64th, to which an entry may write, are all the element after the block.
 constexpr int kBehindBlock = 64;
 inline constexpr std::array<uint8_t, 128> kZigzag = [] {
   std::array<uint8_t, 128> places{};

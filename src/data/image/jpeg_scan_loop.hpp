@@ -12,14 +12,14 @@
 #include "jpeg_transform.hpp"
 
 namespace chexnet {
-namespace {  // each file its own: a linker would keep one of two equal names
+namespace {  // one per file: a linker would keep one of two equal names
 
 // The scan with its next 64 bits in a register, the first one highest. `count`
 // of them are sure, at least 56 after a refill; the others are right, too, or
 // 0.
 struct ScanBits {
   const uint8_t* next;
-  const uint8_t* last;  // behind it nothing is read, where all is 0
+  const uint8_t* last;  // nothing is read beyond it, where all is 0
   uint64_t bits = 0;
   uint64_t count = 0;
 
@@ -37,7 +37,7 @@ struct ScanBits {
     bits <<= taken & 63;
     count -= taken;
   }
-  // The number of `size` bits behind a code of `code_bits`.
+  // The number of `size` bits after a code of `code_bits`.
   int number(int code_bits, int size) {
     skip(static_cast<unsigned>(code_bits));
     const auto value = bits >> 1 >> (63 - size);
@@ -52,7 +52,8 @@ struct BlockPlace {
   unsigned k = 0;  // in zigzag order; 0: a block begins
 };
 
-// One symbol, and its number. False: no such code, or a place beyond the block.
+// One symbol, and its number. False: no such code, or a position beyond the
+// block.
 inline bool take_symbol(const JpegTables& tables, ScanBits& at,
                         BlockPlace& place) {
   const auto next = static_cast<uint32_t>(at.bits >> 48);
@@ -79,7 +80,7 @@ inline bool take_symbol(const JpegTables& tables, ScanBits& at,
 }
 
 // A look-up's numbers. False: nothing was taken, as nothing fits into the
-// index, or the block is full within the entry: behind its 64th place other
+// index, or the block is full within the entry: after its 64th number other
 // codes begin. Needs kIndexBits.
 inline bool take_entry(const uint8_t*& entry, const JpegTables& tables,
                        ScanBits& at, BlockPlace& place) {
@@ -157,8 +158,8 @@ bool decode_scan(const JpegTables& tables, const JpegScan& scan,
       const int number = std::min(kTogether, scan.blocks_wide - x);
       int16_t* const behind = blocks + ptrdiff_t{64} * number;
       if (!take_blocks(tables, at, blocks, behind)) return false;
-      // A loop of its own: a vector that is read right behind the store of one
-      // of its numbers waits for it.
+      // A separate loop: a vector that is read right after the store of one of
+      // its numbers waits for it.
       for (int16_t* block = blocks; block < behind; block += 64) {
         dc += block[0];
         if (dc < INT16_MIN || dc > INT16_MAX) return false;

@@ -9,11 +9,11 @@ namespace {
 
 constexpr int kRoom = JpegTables::kIndexBits;
 
-// A symbol of a block with the number behind it.
+// A symbol of a block with the number after it.
 struct Symbol {
   int number = 0;
   int bits = 0;   // 0: not within the index
-  int place = 0;  // of the number: the run of zeros before it
+  int place = 0;  // of the number: the count of zeros before it
   bool ends_block = false;
 };
 using Symbols = std::vector<Symbol>;  // [index]
@@ -38,7 +38,7 @@ Symbol coefficient_of(const JpegSymbols& codes, unsigned index) {
   return symbol;
 }
 
-// A first symbol with as many coefficients behind it as fit.
+// A first symbol with as many coefficients after it as fit.
 BlockEntry entry_of(const Symbol& first, const Symbols& coefficients,
                     unsigned index) {
   BlockEntry entry{.step = kNothing};
@@ -72,8 +72,8 @@ BlockEntry entry_of(const Symbol& first, const Symbols& coefficients,
 // Not above T.81, tables F.1 and F.2, of 8-bit samples.
 bool is_difference(int symbol) { return symbol <= 11; }
 
-// A run of zeros and a number of up to 10 bits; 15 of them without a number, or
-// the end of the block.
+// Zeros and a number of up to 10 bits; 15 of them without a number, or the end
+// of the block.
 bool is_coefficient(int symbol) {
   const int size = symbol & 15, run = symbol >> 4;
   return size <= 10 && (size > 0 || run == 0 || run == 15);
@@ -105,7 +105,7 @@ bool JpegSymbols::assign(const JpegCode& code) {
 }
 
 JpegSymbols::Symbol JpegSymbols::look_up(uint32_t next) const {
-  unsigned bits = 1;  // without a branch: nobody could foretell it
+  unsigned bits = 1;  // without a branch: it would be mispredicted
   for (const uint32_t end : end_) bits += next >= end ? 1 : 0;
   if (bits > 16) return {0, 0};
   const unsigned code = next >> (16 - bits);

@@ -31,8 +31,8 @@ class JpegSymbols {
   Symbol look_up(uint32_t next) const;
 
  private:
-  // Of codes with 1, 2, … bits: what is behind the last one, as `next`, and the
-  // way from a code to its symbol's place.
+  // Of codes with 1, 2, … bits: the first value after them, aligned as `next`
+  // is, and what to add to a code for its symbol's index.
   std::array<uint32_t, 16> end_{}, shift_{};
   std::array<uint8_t, 256> symbols_{};
 };
@@ -45,21 +45,21 @@ constexpr int extended(unsigned bits, int size) {
                                               : number;
 }
 
-// What one look-up yields: up to two numbers that are not 0, and the mark that
-// the rest of the block is 0. The first number of a block is the difference of
-// its DC coefficient to the block before. Places count from the next one in
-// zigzag order. An entry without a second number has a 0 there.
+// The result of one look-up: up to two numbers that are not 0, and the mark
+// that the rest of the block is 0. The first number of a block is the
+// difference of its DC coefficient to the block before. Positions count from
+// the next one in zigzag order. An entry without a second number has a 0 there.
 struct BlockEntry {
   int16_t first = 0, second = 0;
   uint8_t bits = 0;
   uint8_t first_place = 0, second_place = 0;
-  uint8_t step = 0;  // places that it fills | kBlockEnded; or kNothing
+  uint8_t step = 0;  // positions it fills | kBlockEnded; or kNothing
 };
 constexpr int kBlockEnded = 128, kNothing = 64;
 static_assert(sizeof(BlockEntry) == 8);
 
 // The tables of a scan of one component: entries for the middle of a block,
-// behind them those for its begin, so that an offset chooses.
+// then those for its begin, so that an offset chooses.
 struct JpegTables {
   static constexpr int kIndexBits = 11;
   static constexpr size_t kEntries = 1 << kIndexBits;

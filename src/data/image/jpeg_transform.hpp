@@ -13,7 +13,7 @@
 #include <cstring>
 
 namespace chexnet {
-namespace {  // each file its own: it is compiled for each instruction set
+namespace {  // one per file: it is compiled for each instruction set
 
 // The compiler makes them of what the instruction set has.
 using Shorts = int16_t __attribute__((vector_size(16)));

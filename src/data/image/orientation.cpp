@@ -7,8 +7,8 @@
 namespace chexnet {
 namespace {
 
-// The bytes of a TIFF header as EXIF has it, in its own byte order. What lies
-// behind the end reads as 0.
+// The bytes of a TIFF header as EXIF has it, in the byte order it names. Beyond
+// the end it reads 0.
 class Tiff {
  public:
   explicit Tiff(std::span<const std::byte> bytes)

@@ -6,10 +6,10 @@
 //                                               \_____/
 //            one zlib stream: height lines of [filter byte | width pixels]
 //
-// The whole picture is inflated at once, as a stream has one checksum at its
-// end; it is unfiltered and shrunk in bands of kBand rows, which stay in the
-// processor's cache. The band's row 0 is the last row of the band above, which
-// the filters refer to.
+// The whole picture is inflated at once, as a zlib stream has one checksum at
+// its end; it is unfiltered and shrunk in bands of kBand rows, which stay in
+// the processor's cache. The band's row 0 is the last row of the band above,
+// which the filters refer to.
 #include <spng.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 namespace chexnet {
 namespace {
 
-// Rows: what the widest unfilter kernel takes at a time.
+// Rows that the widest unfilter kernel takes at a time.
 constexpr int kBand = 128;
 // Bytes that a byte of deflate can become.
 constexpr int64_t kMostInflated = 1032;
@@ -43,7 +43,7 @@ struct Chunks {
   int orientation = 1;  // of the first eXIf chunk
 };
 
-// What a thread keeps from picture to picture.
+// Memory that a thread keeps from picture to picture.
 struct Scratch {
   Chunks chunks;
   std::vector<uint8_t> lines;  // kUnfilterRoom, filtered lines, kUnfilterRoom
@@ -68,7 +68,7 @@ uint32_t big_endian(const std::byte* at) {
 }
 
 // Every chunk whole, with its CRC, up to IEND. libspng stops reading once it
-// has the last row, so damage behind it, or a file cut there, would pass.
+// has the last row, so damage after it, or a file cut there, would pass.
 void read_chunks(std::span<const std::byte> bytes, const std::string& origin,
                  Chunks& chunks) {
   chunks.joined.clear();
@@ -110,7 +110,7 @@ void read_chunks(std::span<const std::byte> bytes, const std::string& origin,
   if (chunks.header.empty()) damaged(origin, "it does not start with a header");
 }
 
-// What the header of a picture says, once its chunks are known to be whole.
+// The values of a picture's header, once its chunks are known to be whole.
 struct Header {
   int width, height;
   bool gray8;  // 8 bits, gray, not interlaced: the fast way

@@ -8,8 +8,8 @@
 //               the end
 //
 // Antialias takes rows as they come and keeps few of them: input row y, shrunk
-// along its length, is at line y mod ring_, and an output row is written as
-// soon as the last line it needs is there.
+// along its length, is at line y mod ring_, and an output row is made as soon
+// as the last line it needs is there.
 //
 //   input rows     0 1 2 3 4 5 6 7 8 …
 //   output row 0   |-------|
@@ -107,8 +107,8 @@ const ResizeKernels& kernels() {
 #endif
 }
 
-// Taps are asked for again and again with the same sizes; one set per axis and
-// thread is kept.
+// Callers need taps of the same sizes again and again; each thread keeps one
+// set per axis.
 const Taps& kept_taps(int axis, int in, int out) {
   struct Kept {
     int in = 0, out = 0;

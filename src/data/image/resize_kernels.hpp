@@ -12,7 +12,7 @@ namespace chexnet {
 // counts.
 struct Taps {
   std::vector<int> first;  // [out] first input pixel
-  // [out, most], zeros behind an output's last tap
+  // [out, most], zeros after an output's last tap
   std::vector<int16_t> weight;
   int most = 0;   // taps of an output, a multiple of 8
   int shift = 0;  // fixed-point bits of the weights
@@ -35,13 +35,13 @@ struct ResizeKernels {
 extern const ResizeKernels kResizePlain, kResizeAvx2;
 
 // The antialias resize of a picture whose rows come one by one, where both
-// sides change. Rows have GrayImage::kRoom readable bytes behind them. The
+// sides change. Rows have GrayImage::kRoom readable bytes after them. The
 // memory between the passes is this thread's: one object at a time. It holds
 // the shrunk lines that an output row still needs, however high the picture is.
 class AntialiasRows {
  public:
   AntialiasRows(int width, int height, int size, uint8_t* into);
-  // After `height` rows into [size, size] is written.
+  // After `height` rows into [size, size] is complete.
   void add(const uint8_t* row);
 
  private:

@@ -5,7 +5,7 @@
 namespace chexnet {
 namespace {
 
-// Weights are integers of `shift` bits behind the point, as in PyTorch's uint8
+// Weights are integers with `shift` bits after the point, as in PyTorch's uint8
 // kernel: the sum is exact, and one rounding ends it.
 uint8_t rounded(int32_t sum, int shift) {
   return static_cast<uint8_t>(
@@ -21,7 +21,7 @@ void horizontal(const uint8_t* line, const Taps& taps, uint8_t* into) {
     int32_t sum = 0;
     for (size_t j = 0; j < most; ++j)
       if (w[j] != 0)
-        sum += w[j] * p[j];  // behind the last tap there may be no pixel
+        sum += w[j] * p[j];  // after the last tap there may be no pixel
     into[x] = rounded(sum, taps.shift);
   }
 }

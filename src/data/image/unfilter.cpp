@@ -22,7 +22,7 @@ int paeth(int a, int b, int c) {
   return pb <= pc ? b : c;
 }
 
-// What the filter of a line expects of a pixel.
+// The filter's prediction of a pixel.
 int predicted(int filter, int a, int b, int c) {
   switch (filter) {
     case 0:

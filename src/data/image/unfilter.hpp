@@ -28,7 +28,7 @@ struct UnfilterKernel {
                int height, const uint8_t* above);
 };
 
-// What this processor can run, fastest first; the last is plain C++.
+// The kernels for this processor, fastest first; the last is plain C++.
 std::span<const UnfilterKernel> unfilter_kernels();
 
 // The row above the first row of an image: zeros. This thread's, until its next

@@ -1,4 +1,4 @@
-// The kernels of one instruction set each, behind plain functions; see
+// Plain functions, each with the kernel of one instruction set; see
 // UnfilterKernel.
 #pragma once
 

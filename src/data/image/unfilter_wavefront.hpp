@@ -42,9 +42,9 @@ inline void transpose(typename L::V* block) {
 
 // One band of K * kLanes rows. `source[k]` points k bytes before row k's
 // pixels, so that source[k] + t is what lane k needs at time t; `target[k]`
-// likewise. Rows from `rows` on do not exist: their sources are readable, their
-// targets are not written. K vectors are in flight, as one alone would wait for
-// its own result.
+// likewise. Rows from `rows` on do not exist: their sources are readable,
+// nothing is stored to their targets. K vectors are in flight, as one alone
+// would wait for its result.
 template <class L, int K, bool kAllPaeth>
 void unfilter_band(const uint8_t* const* source, uint8_t* const* target,
                    const uint8_t* filters, const uint8_t* above, int rows,

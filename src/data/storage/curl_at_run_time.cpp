@@ -1,7 +1,7 @@
-// What http.cpp calls of libcurl, handed on to the machine's own library, which
-// is opened at the first request. s3:// alone needs it, and with the machine's
+// Forwards http.cpp's calls of libcurl to the machine's library, which is
+// opened at the first request. s3:// alone needs it, and with the machine's
 // come its certificates and its security updates. These names are hidden in
-// the program: the library finds its own.
+// the program: the library finds its own functions.
 #include <dlfcn.h>
 
 #include <cstdarg>

@@ -1,7 +1,7 @@
-// Whom to believe: an index beside an archive counts when only its owner, root
-// or the caller can have written it; one in the user's own cache folder when
-// only the caller can. Elsewhere an entry could point anywhere in the archive.
-// Whatever the place, each entry must lie inside the container.
+// Which index to trust: an index beside an archive counts when only its owner,
+// root or the caller can have written it; one in the user's own cache folder
+// when only the caller can. Elsewhere an entry could point anywhere in the
+// archive. Wherever the index lies, each entry must be inside the container.
 #include "chexnet/data/storage/entry.hpp"
 
 #include <fcntl.h>
@@ -56,7 +56,7 @@ class Descriptor {
 };
 
 // The text of a file that only `owners` (and root) can have written; nothing
-// when it cannot be read or others may write it.
+// when it is unreadable or others may write it.
 std::optional<std::string> read_trusted(const fs::path& path,
                                         const std::vector<uid_t>& owners) {
   const Descriptor file(

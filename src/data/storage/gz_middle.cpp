@@ -1,5 +1,6 @@
-// Which bytes before a point does a member refer to? Nobody parses deflate for
-// it: the stream is inflated with windows whose bytes say where they are.
+// Which bytes before a point does a member refer to? We do not parse deflate
+// for it, but inflate the gzip stream with windows whose bytes say where they
+// are.
 //
 //   position   0x1234 -> low 0x34, high 0x12, inverted 0xED
 //   output     a literal is the same in all three; a byte of the window is not:

@@ -17,7 +17,7 @@ using DeflateWindow = std::array<uint8_t, kDeflateWindow>;
 inline constexpr int kRawDeflate = -15,
                      kGzip = 31;  // window bits, as zlib counts them
 
-// A place where inflating can start: a block boundary.
+// A point where inflating can start: a block boundary.
 struct GzPoint {
   uint64_t in = 0, out = 0;  // bytes of the .gz file and of what it holds
   int bit = 0;  // bits of the byte before `in` that are still to come
@@ -25,7 +25,7 @@ struct GzPoint {
   uint64_t first_byte() const { return in - (bit > 0 ? 1 : 0); }
 };
 
-// Follows the stream over the ends of gzip members. One thread.
+// Follows the gzip stream over the ends of its members. One thread.
 class GzMiddle {
  public:
   GzMiddle() { inflateInit2(&z_, kRawDeflate); }

@@ -1,8 +1,8 @@
 // libcurl's easy interface. The connections of a thread stay open from request
-// to request, but each request has a handle of its own: one that is used again
-// is led to freed memory by an answer that begins with a folded header, before
-// libcurl 8.1 (its pull request 11103). The body grows as it comes, but never
-// past what was asked for: a server that sends more is cut off.
+// to request, but each request has a new handle: before libcurl 8.1 (its pull
+// request 11103) an answer that begins with a folded header made a handle that
+// is used again read freed memory. The body grows as it comes, but never past
+// what we requested: a server that sends more is cut off.
 #include "http.hpp"
 
 #include <curl/curl.h>
@@ -64,7 +64,7 @@ size_t on_header(char* data, size_t, size_t count, void* user) {
   if (auto range = header_value(line, "content-range"))
     answer.content_range = std::move(*range);
   if (auto etag = header_value(line, "etag")) answer.etag = std::move(*etag);
-  // With keys of its own (S3's "AES256") the ETag stays an MD5.
+  // With S3's keys ("AES256") the ETag stays an MD5.
   if (const auto by = header_value(line, "x-amz-server-side-encryption"))
     answer.is_encrypted |= by->starts_with("aws:");
   return count;

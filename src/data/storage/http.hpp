@@ -1,4 +1,4 @@
-// One HTTP exchange over libcurl, on the calling thread's own connection.
+// One HTTP exchange over libcurl, on the calling thread's connection.
 #pragma once
 
 #include <cstddef>

@@ -215,7 +215,7 @@ bool is_possible(const Entry& entry, ContainerKind kind,
                  container_size - entry.offset - kRecordHead - kRecordTail;
     case ContainerKind::kFile:
     case ContainerKind::kPack:
-      return true;  // they have no entries of their own
+      return true;  // they have no entries
   }
   return false;
 }

@@ -1,5 +1,4 @@
-// Credentials of the cloud machine this runs on, from its metadata service
-// (IMDSv2).
+// Credentials of this cloud machine, from its metadata service (IMDSv2).
 #pragma once
 
 #include "chexnet/data/storage/sigv4.hpp"

@@ -205,7 +205,7 @@ void read_in_pieces(Store& store, const std::string& path, uint64_t offset,
 bool on_network_file_system(const std::string& path) {
   struct statfs info {};
   if (::statfs(path.c_str(), &info) != 0) return false;
-  // statfs(2) and the file systems' own headers.
+  // statfs(2) and the file systems' headers.
   static constexpr std::array<uint32_t, 8> kNetwork = {0x6969,       // NFS
                                                        0x0BD00BD0,   // Lustre
                                                        0x47504653,   // GPFS

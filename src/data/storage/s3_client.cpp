@@ -4,10 +4,10 @@
 //                                         status it wants
 //   a reason that may pass                tried again, up to `attempts`, then
 //                                         OutageError
-//   more bytes than were asked for        DataError at once: it would be as
+//   more bytes than we requested        DataError at once: it would be as
 //                                         long the next time
 //
-// Nobody is believed: a 206 must name the range that was asked for and have its
+// Servers are not trusted: a 206 must name the requested range and have its
 // length.
 #include "s3_client.hpp"
 
@@ -34,8 +34,7 @@ namespace {
 constexpr double kFirstPauseSeconds = 0.05, kLongestPauseSeconds = 5;
 constexpr double kQuietSeconds = 10,
                  kAgainSeconds = 30;  // of lines in the log about an outage
-// A machine's keys are asked for again after this time; they are good for
-// hours.
+// A machine's keys are fetched again after this time; they are good for hours.
 constexpr double kInstanceSeconds = 300;
 
 // The bucket becomes part of a host's name: labels between dots, which begin
@@ -151,9 +150,8 @@ HttpResponse S3Client::send(const S3Call& call, std::vector<std::byte>& body) {
   }
 }
 
-// A run that was asked to stop waits for no read. Who asks for batches takes
-// the outage for the stop (Loader); elsewhere it ends the start. What it writes
-// is tried on.
+// After a stop request a read has at most two attempts. The Loader takes the
+// outage for the stop; elsewhere it ends the start. Writes are still retried.
 int S3Client::attempts_of(const S3Call& call) const {
   constexpr int kOfStopped = 2;
   const bool gives_up = stop_requested() && call.method == "GET";

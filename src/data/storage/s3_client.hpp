@@ -34,8 +34,8 @@ struct S3Call {
   uint64_t max_bytes = 64 << 10;  // of the answer
   double total_s = 0;             // as HttpRequest's
   std::stop_token stop = {};
-  // What is wrong with an answer of status 2xx, so that it is asked for again;
-  // empty: nothing.
+  // What is wrong with an answer of status 2xx, so that the request is
+  // repeated; empty: nothing.
   std::function<std::string(const HttpResponse&, std::span<const std::byte>)>
       damage = [](const auto&, const auto&) { return std::string(); };
 };
@@ -46,7 +46,7 @@ class S3Client {
   S3Client(S3World world, const S3Options& options, const Environment& env);
 
   // Any answer that will not pass, whatever its status. OutageError after the
-  // last attempt; DataError when more comes than was asked for.
+  // last attempt; DataError when more comes than requested.
   HttpResponse send(const S3Call& call, std::vector<std::byte>& body);
   // Throws AbsentError with the server's words.
   [[noreturn]] void refuse(const std::string& path, const HttpResponse& r,

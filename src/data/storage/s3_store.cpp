@@ -1,5 +1,5 @@
-// Reads check what comes: a 206 must name the range that was asked for and have
-// its length. Writes are of one piece, or in parts (s3_upload.cpp).
+// Reads check what comes: a 206 must name the requested range and have its
+// length. Writes are of one piece, or in parts (s3_upload.cpp).
 #include "chexnet/data/storage/s3_store.hpp"
 
 #include <array>
@@ -37,7 +37,7 @@ class S3Store final : public ObjectStore {
                                          .max_bytes = count,
                                          .stop = how.stop},
                                         into);
-    if (r.status == 416) return into.clear();  // behind the end
+    if (r.status == 416) return into.clear();  // beyond the end
     require(path, r, into, 206);
     // A server or proxy that answers with another range would hand over wrong
     // bytes.

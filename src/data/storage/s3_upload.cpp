@@ -6,7 +6,7 @@
 //   DELETE ?uploadId=ID                 where any of these failed
 //
 // The last answer may be lost although the object was made: asked again, the
-// server knows no such upload. Then the object's own length tells.
+// server knows no such upload. Then the object's length tells.
 #include "s3_upload.hpp"
 
 #include <fcntl.h>

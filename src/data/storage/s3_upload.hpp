@@ -9,8 +9,8 @@
 
 namespace chexnet {
 
-// A PUT whose answer must not contradict the bytes: an ETag that is an MD5, but
-// of something else, is asked for again.
+// A PUT whose answer must not contradict the bytes: it is repeated where the
+// ETag is an MD5, but of something else.
 S3Call put_call(const std::string& path, std::span<const std::byte> bytes);
 
 // As ObjectStore::put_file(), in parts of `part_bytes` or larger ones.

@@ -1,5 +1,5 @@
-// What an S3 store asks of the world: exchanges, pauses and the time. A test
-// puts a script in its place, so that refusals, stalls and cut answers need no
+// What an S3 store needs from outside: exchanges, pauses and the time. A test
+// replaces it by a script, so that refusals, stalls and cut answers need no
 // server.
 #pragma once
 

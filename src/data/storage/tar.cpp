@@ -1,7 +1,7 @@
 // A tar file is blocks of 512 bytes: a header, the content filled up to whole
 // blocks, and so on. 'L' (GNU) and 'x' (pax) members hold the name or size of
-// the member behind them, and are covered by its checksum as its own header
-// is: who reads a member notices that it has another name than in the index.
+// the next member, and its checksum covers them and its header: whoever reads a
+// member notices that it has another name than in the index.
 //
 //   block_ being filled -> header() -> left_ > 0: content
 //                                   -> pad_ > 0: filling -> block_ …
@@ -44,7 +44,7 @@ std::string text(std::span<const std::byte> field) {
   return {first, strnlen(first, field.size())};
 }
 
-// Of a header without a long name: ustar has a prefix of its own field.
+// Of a header without a long name: ustar has a separate field for a prefix.
 std::string short_name(std::span<const std::byte> header) {
   const std::string name = text(header.first(100));
   const bool is_ustar = std::memcmp(&header[257], "ustar\0", 6) == 0;
@@ -58,7 +58,7 @@ bool is_zeros(std::span<const std::byte> block) {
                              [](std::byte b) { return b == std::byte{}; });
 }
 
-// The checksum counts its own field as blanks.
+// The checksum counts its field as blanks.
 unsigned header_sum(std::span<const std::byte> header) {
   unsigned sum = 0;
   for (size_t i = 0; i < kBlock; ++i)
@@ -66,7 +66,7 @@ unsigned header_sum(std::span<const std::byte> header) {
   return sum;
 }
 
-// Of headers that only say something of the member behind them.
+// Of headers that only describe the next member.
 bool is_metadata(char type) {
   return type == 'L' || type == 'K' || type == 'x' || type == 'g';
 }

@@ -8,7 +8,7 @@
 //
 // The indexer inflates the archive once and keeps the last point and its
 // window. Where a member's content begins, it notes the point (offset, bit) and
-// how far behind it the content lies (skip). Of the window only those bytes are
+// how far after it the content lies (skip). Of the window only those bytes are
 // kept that the content's back references reach, directly or through the
 // skipped bytes: find_windows() tells which. Most images refer to none.
 //
@@ -131,8 +131,7 @@ class Indexer {
     }
   }
 
-  // The `made` bytes behind the window, which `in` bytes of the file were
-  // needed for.
+  // The `made` bytes after the window, inflated from `in` bytes of the file.
   void take(size_t made, uint64_t in) {
     needed_ = in;
     tar_.feed(std::span(out_).subspan(kDeflateWindow, made));

@@ -3,10 +3,10 @@
 //   uint64 length | crc of it | data | crc of the data
 //   \______ 12 bytes _______/        \__ 4 bytes __/
 //
-// A length is used only after its own checksum agreed, and never beyond the
-// file, so a flipped bit is named as damage of this record and no allocation
-// follows from it. Data is a tf.train.Example, of which only image/* features
-// are read, by protozero's pull parser.
+// A length is used only after its checksum agreed, and never beyond the file,
+// so a flipped bit is named as damage of this record and no allocation follows
+// from it. Data is a tf.train.Example, of which only image/* features are read,
+// by protozero's pull parser.
 #include "chexnet/data/storage/tfrecord.hpp"
 
 #include <cassert>

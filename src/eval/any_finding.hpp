@@ -1,4 +1,4 @@
-// "Some disease is present" as a finding of its own.
+// "Some disease is present" as a further finding.
 #pragma once
 
 #include <vector>

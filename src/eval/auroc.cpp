@@ -1,6 +1,6 @@
-// The area under the ROC curve is the share of (positive, negative) pairs in
+// The area under the ROC curve is the fraction of (positive, negative) pairs in
 // which the positive has the higher score, ties counting one half (Mann and
-// Whitney's U). Scores sorted ascending, each run of equal scores wins all
+// Whitney's U). Scores sorted ascending, each group of equal scores wins all
 // negatives below it and half of those in it.
 #include "auroc.hpp"
 

@@ -10,7 +10,7 @@
 namespace chexnet {
 namespace {
 
-// [bins + 1]. The shares are rounded as numpy.linspace and numpy.percentile
+// [bins + 1]. The fractions are rounded as numpy.linspace and numpy.percentile
 // round them: a bit decides where a case on an edge belongs.
 std::vector<double> edges_of(const std::vector<LabeledProbability>& cases,
                              Binning binning, size_t bins) {

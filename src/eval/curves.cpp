@@ -12,8 +12,8 @@ bool one_sided(const RankedCases& ranked) {
 
 }  // namespace
 
-// `steps` are runs of tied scores that hold positives; all between two of them
-// is negative. A tie is one slanted line, as no threshold can part it.
+// `steps` are groups of tied scores that hold positives; all between two of
+// them is negative. A tie is one slanted line, as no threshold can part it.
 CurvePoints roc_curve(const RankedCases& ranked) {
   if (one_sided(ranked)) return {};
   const auto positives = static_cast<double>(ranked.positives);

@@ -1,8 +1,8 @@
 // An AUROC is a mean over positives, and over negatives, of their structural
 // components:
-//   of a positive: the share of negatives that it wins against (ties half)
+//   of a positive: the fraction of negatives below it (ties half)
 //                = (midrank among all - midrank among positives) / negatives
-//   of a negative: the share of positives that win against it
+//   of a negative: the fraction of positives above it (ties half)
 //                = 1 - (midrank among all - midrank among negatives) /
 //                positives
 // Their covariances over models give that of the AUROCs. Of a difference of two

@@ -161,7 +161,7 @@ BoxedCases boxed_cases(std::span<const FindingBox> boxes,
   return result;
 }
 
-// Around the regions above each cut, in shares of the picture.
+// Around the regions above each cut, in fractions of the picture.
 std::vector<Box> boxes_of_map(const HeatMap& map, int input) {
   std::vector<float> values = resized(map, input, input);
   const auto [low, high] = std::ranges::minmax(values);

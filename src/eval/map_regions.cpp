@@ -7,7 +7,7 @@
 namespace chexnet {
 
 // Regions are joined over edges and corners (eight neighbors). A flood fill
-// with a stack of its own: a recursion could be as deep as the map has pixels.
+// with an explicit stack: a recursion could be as deep as the map has pixels.
 std::vector<PixelBox> regions_above(std::span<const float> values, int side,
                                     float cut) {
   assert(values.size() ==

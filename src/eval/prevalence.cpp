@@ -11,7 +11,8 @@ namespace {
 constexpr double kFewestImages = 20;
 constexpr double kFactor = 3, kStandardErrors = 4;
 
-// Of two shares that are one in truth, by the share of both together.
+// Of the difference of two fractions, if they are equal in truth: by the
+// fraction of both together.
 bool differ(double a, double images_a, double b, double images_b) {
   const double both = (a * images_a + b * images_b) / (images_a + images_b);
   const double error =

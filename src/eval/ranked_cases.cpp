@@ -13,7 +13,7 @@ struct Case {
   bool positive;
 };
 
-// The run of equal scores that begins at `first`.
+// The group of equal scores that begins at `first`.
 size_t run_end(const std::vector<Case>& cases, size_t first) {
   size_t end = first;
   while (end < cases.size() && cases[end].score == cases[first].score) ++end;

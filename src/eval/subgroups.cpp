@@ -1,6 +1,6 @@
-// A group is a column of its own for the bootstrap, with all other labels
-// blanked, and so are all images outside it: one set of resamples gives the
-// interval of each AUROC and of each gap.
+// Each group is a separate column for the bootstrap, with the labels of all
+// images outside it blanked: one set of resamples gives the interval of each
+// AUROC and of each gap.
 #include "chexnet/eval/subgroups.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Hosts and slots of a batch job. What is there and makes no sense is refused:
-// to pass it over would leave the job's other hosts idle without a word.
+// Hosts and slots of a batch job. A variable or file that makes no sense is
+// refused: to ignore it would silently leave the job's other hosts idle.
 #include <sstream>
 #include <utility>
 

@@ -75,7 +75,7 @@ BatchJob grid_engine_job(const Environment& env) {
   job.kind = BatchJob::Kind::kGridEngine;
   job.id = variable(env, "JOB_ID");
   job.restarts = number(env, "RESTARTED");  // 1 after any number of starts
-  // The job's own folder is made when it begins; a file in it stays untouched.
+  // The job's folder is made when it begins; a file in it stays untouched.
   job.start_file = variable(env, "PE_HOSTFILE");
   if (!exists(job.start_file) && env("SGE_JOB_SPOOL_DIR") != nullptr)
     job.start_file = variable(env, "SGE_JOB_SPOOL_DIR") + "/environment";

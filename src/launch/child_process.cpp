@@ -76,8 +76,8 @@ bool is_of_rank(std::string_view variable) {
          (begins("PMIX_") && !begins("PMIX_MCA_"));
 }
 
-// A command of a rank is none: nobody is to tell it what ranks are told, and an
-// MPI program in it is not to take itself for one.
+// A rank's command is no rank: it must not get the ranks' variables, or an MPI
+// program in it would take itself for one.
 std::vector<char*> environment_of_commands() {
   std::vector<char*> kept;
   for (char** variable = environ; *variable != nullptr; ++variable)
@@ -168,8 +168,8 @@ ChildOutput output_of(const std::vector<std::string>& command, double limit_s) {
 
 namespace {
 
-// Descriptor 3 is the pipe that closes with us, 4 the command's stderr: what
-// this shell has to say of jobs that were killed is for nobody.
+// Descriptor 3 is the pipe that closes with us, 4 the command's stderr: this
+// shell's messages about killed jobs are for nobody.
 constexpr const char* kGuard = R"(exec 4>&2 2>/dev/null
 /bin/sh -c "$1" sh "$2" 2>&4 3<&- 4>&- & command=$!
 { read -r line <&3; kill -KILL 0; } 4>&- & guard=$!
@@ -178,7 +178,7 @@ wait $command; code=$?
 kill -KILL $guard
 exit $code)";
 
-// Its own group, and no signal blocked or ignored as we do it.
+// A new group; no signal is blocked or ignored, whatever this process does.
 class OwnGroup {
  public:
   OwnGroup() {

@@ -44,7 +44,7 @@ bool is_in_object_store(const std::string& path) {
 
 // All values of the config that may be paths.
 std::vector<std::string> path_values(const Config& config) {
-  Config copy = config;  // fields are found in what may be changed
+  Config copy = config;  // fields are found in a mutable config
   std::vector<std::string> paths;
   for (const auto& option : config_options()) {
     if (!option.is_path) continue;

@@ -35,7 +35,7 @@ bool started_as_rank(const Environment& env) {
 int launched_processes(const Environment& env) {
   const int by_mpi = std::max(
       {1, number(env("OMPI_COMM_WORLD_SIZE")), number(env("PMI_SIZE"))});
-  // Where mpirun runs inside srun's step, that has a task for each daemon.
+  // Where mpirun is inside srun's step, the step has a task for each daemon.
   const bool by_mpirun = env("OMPI_COMM_WORLD_RANK") != nullptr;
   return by_mpirun ? by_mpi
                    : std::max(by_mpi, number(env("SLURM_STEP_NUM_TASKS")));
@@ -71,8 +71,8 @@ std::string singleton_problem(const Environment& env, int world_size) {
 
 std::string idle_gpus_problem(const Environment& env, int gpus,
                               int local_size) {
-  // mpirun's ranks were counted by somebody; here the count came from a habit
-  // of torchrun's.
+  // Somebody chose the number of mpirun's ranks; here it comes from a habit of
+  // torchrun's.
   const bool by_srun = env("SLURM_STEP_NUM_TASKS") != nullptr &&
                        env("OMPI_COMM_WORLD_RANK") == nullptr;
   if (!by_srun || gpus <= local_size) return {};
@@ -102,7 +102,7 @@ std::vector<std::string> command_words(const Environment& env,
   namespace fs = std::filesystem;
   const char* script = env("CHEXNET_PROGRAM");
   const char* torch = env("CHEXNET_TORCH");
-  // Not the script of another bundle, that started what started us.
+  // Not the script of another bundle, which started our parent.
   if (script == nullptr || fs::path(path).parent_path().parent_path() !=
                                fs::path(script).parent_path())
     return {path};

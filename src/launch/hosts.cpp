@@ -44,7 +44,7 @@ bool may_name_a_host(const std::string& name) {
   return fits(".-_") || (is_ipv6(name) && fits(".-_:%"));
 }
 
-// Only an own address can be bound.
+// Only this host's addresses can be bound.
 bool is_own(const addrinfo& address) {
   const int probe = socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return false;

@@ -13,7 +13,7 @@
 namespace chexnet {
 namespace {
 
-// Of a listing, from behind `key` to one of `ends`.
+// Of a listing, from after `key` to one of `ends`.
 std::string listed(const std::string& listing, const std::string& key,
                    const char* ends) {
   const auto at = listing.find(key);
@@ -30,8 +30,8 @@ std::optional<double> pbs_seconds_left(const BatchJob& job,
       duration_s(listed(listing, "Resource_List.walltime = ", "\n"));
   const auto used =
       duration_s(listed(listing, "resources_used.walltime = ", "\n"));
-  // The used time is refreshed every few minutes; the job's age is never
-  // behind.
+  // The used time is refreshed every few minutes; the job's age is always
+  // current.
   if (limit) return *limit - std::max(used.value_or(0), job_age_s);
   const char* walltime = env("PBS_WALLTIME");
   const auto torque = duration_s(walltime == nullptr ? "" : walltime);
@@ -111,12 +111,12 @@ std::optional<double> duration_s(const std::string& text) {
   std::istringstream fields(with_days ? text.substr(dash + 1) : text);
   for (std::string field; std::getline(fields, field, ':'); ++parts) {
     const auto found = parsed_number<unsigned>(field);
-    constexpr unsigned kSixty = 60;  // minutes and seconds behind hours
+    constexpr unsigned kSixty = 60;  // minutes and seconds after hours
     if (!found || (parts > 0 && *found >= kSixty)) return std::nullopt;
     seconds = kSixty * seconds + *found;
   }
   if (parts == 0 || parts > 3 || text.ends_with(':')) return std::nullopt;
-  // Behind days come hours, minutes, seconds, of which the last may be missing.
+  // After days come hours, minutes, seconds, of which the last may be missing.
   for (; with_days && parts < 3; ++parts) seconds *= 60;
   seconds += 86400 * days;
   return seconds <= kMost_s ? std::optional(seconds) : std::nullopt;

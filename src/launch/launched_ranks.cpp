@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Empty for a process that ends meanwhile: a stream takes that for the end of
-// the file, where its buffer alone would throw.
+// Empty for a process that ends meanwhile: an ifstream takes that for the end
+// of the file, where its buffer alone would throw.
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

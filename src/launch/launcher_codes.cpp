@@ -10,7 +10,7 @@ namespace {
 // Codes of ours below the numbers of signals; kRequeue (75) is not among them.
 constexpr int kSignals = 32, kOffset = 160, kShellSignal = 128;
 
-// Known before main: it is asked for in signal handlers.
+// Known before main, because signal handlers read it.
 const bool kAddsOffset = [] {
   const Environment env = process_environment();
   return started_by_parent(env) && launcher_mpi(env) == MpiFamily::kMpich;

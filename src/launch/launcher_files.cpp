@@ -59,7 +59,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return found;
 }
 
-// The number behind `prefix`, where nothing else is in the name.
+// The number after `prefix`, where nothing else is in the name.
 std::optional<uint32_t> number_behind(const std::string& prefix,
                                       const std::string& name) {
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -155,8 +155,8 @@ void remove_launcher_files(pid_t launcher, const fs::path& temporary_folder,
         remove_segments(*family, shared_memory);
       fs::remove_all(session, ignored);
     }
-    // Where no other job of this user runs. It may be all that is left: of an
-    // mpirun that was killed while it removed its files.
+    // Where no other job of this user is active. It may be all that is left: of
+    // an mpirun that was killed while it removed its files.
     fs::remove(top, ignored);
   }
 }
@@ -184,7 +184,7 @@ void remove_files_behind_own_launcher() {
   const char* local_rank = env("OMPI_COMM_WORLD_LOCAL_RANK");
   if (local_rank == nullptr || std::string_view(local_rank) != "0") return;
   const pid_t launcher = getppid();
-  // The parent does it behind mpirun, and is on no other host.
+  // The parent does it after its mpirun, but on its host alone.
   if (started_by_parent(env) && !is_mpi_daemon(launcher)) return;
   if (is_mpi_launcher(launcher)) remove_launcher_files_behind(launcher);
 }

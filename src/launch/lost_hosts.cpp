@@ -1,6 +1,6 @@
-// Hosts are asked by the launcher itself, on its own way to them (ssh, a batch
-// system's daemon, launch.mpi_args): all of them by one command, and only where
-// that fails each by a command of its own, some at a time.
+// The launcher itself tests hosts, by its way to them (ssh, a batch system's
+// daemon, launch.mpi_args): all of them by one command, and only where that
+// fails each by a separate command, some at a time.
 //
 //   all at once   -> exit 0: nobody is lost
 //        | fails, or takes too long
@@ -80,7 +80,8 @@ class Asker {
   Asker& operator=(const Asker&) = delete;
 
   bool all_answer() {
-    // Half of the time at most: who does not answer is asked by itself.
+    // Half of the time at most: hosts that do not answer are then tested one by
+    // one.
     const double end_s = now_s() + (end_s_ - now_s()) / 2;
     return which_end_well({command(launch_.hosts)}, end_s, signals_).front();
   }

@@ -9,7 +9,7 @@ namespace chexnet {
 namespace {
 
 struct Product {
-  std::string_view says;  // its version is the first number behind it
+  std::string_view says;  // its version is the first number after it
   const char* name;
   MpiFamily family;
 };
@@ -36,15 +36,15 @@ MpiFamily other_mpi(MpiFamily family) {
                                        : MpiFamily::kOpenMpi;
 }
 
-// Variables stay set in what a rank's process starts, so the launcher that
-// names itself goes before what several of them speak.
+// A rank's children inherit these variables, so a launcher's own variable goes
+// before protocols that several launchers speak.
 std::optional<MpiFamily> launcher_mpi(const Environment& env) {
   if (env("OMPI_COMM_WORLD_SIZE") != nullptr) return MpiFamily::kOpenMpi;
   if (env("HYDI_CONTROL_FD") != nullptr) return MpiFamily::kMpich;
   if (env("PMIX_RANK") != nullptr) return MpiFamily::kOpenMpi;
   for (const char* name : {"PMI_RANK", "PMI_FD", "PALS_RANKID"}) {
     if (env(name) == nullptr) continue;
-    // Set by who has an Open MPI that was built for Slurm's PMI.
+    // Set by users whose Open MPI was built for Slurm's PMI.
     return env("OMPI_MCA_pmix") != nullptr ? MpiFamily::kOpenMpi
                                            : MpiFamily::kMpich;
   }

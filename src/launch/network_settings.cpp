@@ -107,7 +107,7 @@ NetworkSettings network_settings(const NetworkChoice& network,
 }
 
 bool ranks_share_host(const Environment& env) {
-  // The ranks of this host and of all; Hydra's names are behind Open MPI's.
+  // The ranks of this host and of all; Hydra's names come after Open MPI's.
   static constexpr std::array<std::array<const char*, 2>, 2> kCounts = {
       {{"OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"},
        {"MPI_LOCALNRANKS", "PMI_SIZE"}}};

@@ -68,7 +68,7 @@ class Filter {
  public:
   // `admitted`: those of IPv4 stand first.
   explicit Filter(const std::vector<HostAddress>& admitted) {
-    // Only what opens a connection is looked at.
+    // Tests only packets that open a connection.
     constexpr uint32_t kFlags = 13;
     add(BPF_LD | BPF_B | BPF_ABS, kFlags);
     add(BPF_JMP | BPF_JSET | BPF_K, TH_SYN, 1);
@@ -104,7 +104,7 @@ class Filter {
     program_.push_back({static_cast<uint16_t>(code), if_true, if_false, value});
   }
 
-  // Admits a packet from there, and else goes on behind these lines.
+  // Admits a packet from there, and else goes on after these lines.
   void add_address(const HostAddress& address) {
     constexpr uint32_t kSourceIpv4 = 12, kSourceIpv6 = 8;  // in the IP header
     const uint32_t source = address.size == 4 ? kSourceIpv4 : kSourceIpv6;

@@ -30,8 +30,8 @@ uint64_t end_of(uint64_t offset, uint64_t length) {
   return length > UINT64_MAX - offset ? UINT64_MAX : offset + length;
 }
 
-// Where the last of what the headers name ends; 0: no ELF file of this machine
-// (the loader has a sentence for that).
+// The end of the last part that the headers name; 0: no ELF file of this
+// machine (the loader has a message for that).
 uint64_t end_by_headers(std::ifstream& file) {
   Elf64_Ehdr header{};
   if (!file.read(reinterpret_cast<char*>(&header), sizeof header) ||

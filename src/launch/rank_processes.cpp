@@ -32,8 +32,8 @@ namespace {
 // is for the rest.
 constexpr double kTimeAfterPostmortem_s = 8;
 
-// What MPI lacks for ranks that share a host: Open MPI keeps its help on it to
-// itself where mpirun is to be quiet, and MPICH ends by SIGBUS.
+// Room in /dev/shm and TMPDIR that MPI lacks for ranks on one host: a quiet
+// mpirun of Open MPI does not report it, and MPICH ends by SIGBUS.
 std::string shared_memory_remark(const SelfLaunch& launch) {
   if (launch.alone) return "";
   const auto check =
@@ -44,7 +44,7 @@ std::string shared_memory_remark(const SelfLaunch& launch) {
 }
 
 // mpirun waits for minutes, or without end, for a host that no packet reaches,
-// and here where it ran out of descriptors.
+// and here where it has no descriptors left.
 class LaunchDeadline {
  public:
   LaunchDeadline(const SelfLaunch& launch,
@@ -56,7 +56,7 @@ class LaunchDeadline {
         waits_(launch.first_here && !launch.alone) {}
 
   double limit_s() const { return limit_s_; }
-  // To be asked once a second.
+  // Call it once a second.
   bool is_over(bool ranks_are_here) {
     const double waited_s = deadline_.waited_s(now_s());
     // Rank 0 may have been placed elsewhere.
@@ -80,7 +80,7 @@ class LaunchDeadline {
   bool waits_;
 };
 
-// How long something has been stopped, to be told once.
+// How long something has been stopped, reported once.
 class StopMeter {
  public:
   explicit StopMeter(double now) : since_s_(now) {}
@@ -131,8 +131,7 @@ class RanksHere {
         launcher_stop_(running_s_),
         suspension_(running_s_) {}
 
-  // To be called once a second. `explained`: the ranks that are stopped are
-  // named by others.
+  // Call it once a second. `explained`: others name the ranks that are stopped.
   void look(pid_t launcher, bool explained) {
     if (!looks_) return;
     const double now = now_s();
@@ -166,7 +165,7 @@ class RanksHere {
     return formatted("rank {} (process {})", numbers_.at(left.front()),
                      left.front());
   }
-  // When it was looked at last.
+  // The time of the last look().
   bool launcher_is_stopped() const { return launcher_is_stopped_; }
   // Of the ranks that ended while it was stopped, one that a signal ended, or
   // the first.
@@ -177,7 +176,7 @@ class RanksHere {
   double ended_s() const { return seen() ? now_s() - running_s_ : 0; }
 
  private:
-  // What has been found stays where none is left.
+  // Keeps what it has found where none is left.
   void find() {
     auto found = ranks_below(getpid());
     if (found.empty()) return;
@@ -196,7 +195,7 @@ class RanksHere {
     }
   }
 
-  // A line tells it and nothing ends: they may be meant to be.
+  // Only a line in the log: somebody may have stopped them on purpose.
   void tell_stopped(double stopped_s) {
     find();  // some may have started since
     std::string processes;
@@ -269,7 +268,7 @@ RankProcesses::RankProcesses(SelfLaunch whole, const LaunchConfig& config,
       config_(config),
       options_(std::move(options)),
       records_(records) {
-  // For the whole of it: a signal between two starts asks for a stop too.
+  // For the whole loop: a signal between two starts requests a stop too.
   signals_.keep();
 }
 

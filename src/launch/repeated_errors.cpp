@@ -7,7 +7,7 @@ namespace {
 
 // Longer errors are listings, which are worth saying as a whole.
 constexpr int kMostFollowing = 32;
-// What is longer is no error of ours (core/error.cpp).
+// Longer lines are no error of ours (core/error.cpp).
 constexpr size_t kLongestLine = 1 << 16;
 
 // Of "rank 12: error: …" what follows the rank (core/log.cpp).
@@ -37,7 +37,7 @@ std::string RepeatedErrors::pass(std::string_view bytes) {
 
 std::string RepeatedErrors::rest() { return std::exchange(line_, ""); }
 
-// The lines behind an error's first have no name of a rank and belong to it.
+// The lines after an error's first have no name of a rank and belong to it.
 bool RepeatedErrors::is_repeated(std::string_view line) {
   const std::string_view text = without_rank(line);
   if (text.starts_with("error: ")) {

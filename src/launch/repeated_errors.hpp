@@ -11,8 +11,8 @@ namespace chexnet {
 // A filter of what ranks write to stderr, by whole lines.
 class RepeatedErrors {
  public:
-  // What of `bytes` is to be passed on: no line of an error that another rank
-  // has said. A line that has not ended yet is kept, up to 64 KiB of it.
+  // The part of `bytes` to pass on: no line of an error that another rank has
+  // printed. A line that has not ended yet is kept, up to 64 KiB of it.
   std::string pass(std::string_view bytes);
   // What was kept, at the end.
   std::string rest();
@@ -22,7 +22,7 @@ class RepeatedErrors {
   std::string line_;  // not ended yet
   std::unordered_set<std::string> said_;
   enum class Within { kNothing, kError, kRepeated } within_ = Within::kNothing;
-  int following_ = 0;  // lines behind the first of an error
+  int following_ = 0;  // lines after the first of an error
 };
 
 }  // namespace chexnet

@@ -19,8 +19,8 @@ namespace {
 
 using Hosts = std::vector<HostSlots>;
 
-// A host file or a batch system may name a replacement by now; what cannot be
-// read any more changes nothing.
+// A host file or a batch system may name a replacement by now; a file that is
+// no longer readable changes nothing.
 Hosts known_hosts(const SelfLaunch& whole) {
   const RankLayout& layout = whole.layout;
   Hosts hosts;

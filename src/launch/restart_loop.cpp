@@ -2,14 +2,14 @@
 //
 //   start -> wait -> code explained by a post-mortem, or by its meaning?
 //                        no: write one
-//                    stop asked for, or no restart left?
+//                    stop requested, or no restart left?
 //                        yes: last line, return
 //                    pause (storage may come back)
 //                 -> start again with --resume auto, on the hosts that answer
 //
 // It holds no MPI and no GPU, so whatever kills ranks leaves it alive to say
 // what happened. Its exit code is that of the post-mortem where there is one:
-// mpirun's own is of whichever rank died first in its eyes.
+// mpirun's is that of the rank that died first, as far as mpirun knows.
 #include "chexnet/launch/restart_loop.hpp"
 
 #include <signal.h>
@@ -60,7 +60,7 @@ std::optional<int> RestartLoop::after(const RankEnd& end) {
   if (!end.in_time && !note) return static_cast<int>(ExitCode::kHang);
   const bool stop_before = ranks_.asked_to_stop();
   // The first seconds of mpirun and the ranks are before anybody listens to a
-  // signal; and mpirun calls its own end by TERM an error: that of a second
+  // signal; and mpirun calls its end by TERM an error: that of a second
   // request, or of a canceled job, in which each process gets one. Other hosts
   // take the ranks that this ends for lost.
   const bool lost =
@@ -70,9 +70,9 @@ std::optional<int> RestartLoop::after(const RankEnd& end) {
     records_.explain_stop();
     return kStopped;
   }
-  // What mpirun says of a run whose end it did not live to see is not what the
-  // ranks wrote down. Nor is it a hang where they did their work and mpirun
-  // alone was held up.
+  // If mpirun was killed before the run ended, its code is not the one that the
+  // ranks recorded. Nor is it a hang where they did their work and mpirun alone
+  // was held up.
   const bool hung = code == static_cast<int>(ExitCode::kHang);
   if (find_exit_meaning(code) == nullptr || (hung && !note))
     code = records_.end_code().value_or(code);
@@ -84,7 +84,7 @@ std::optional<int> RestartLoop::after(const RankEnd& end) {
   }
   if (!records_.exist() || !is_worth_a_start(code)) return code;
 
-  // With a code of ours a rank has said itself why it ended.
+  // With a code of ours a rank has already said why it ended.
   if (!note && find_exit_meaning(code) == nullptr)
     note = records_.explain(ranks_.end_text(code));
   const RunRecords::Mark begun = records_.begun();
@@ -132,8 +132,8 @@ std::optional<int> RestartLoop::prepare(int code,
     records_.record_stop("stopped between two starts");
     return kStopped;
   }
-  // Where the run is gone, or another by now, the ranks find that out as the
-  // first ones would have.
+  // Where the run is gone, or another has the folder by now, the ranks report
+  // it as the first ones would have.
   const bool resumes = begun && begun == records_.begun();
   records_.remove_old_stop_file();
   if (ranks_.prepare(++restarts_, resumes)) return std::nullopt;

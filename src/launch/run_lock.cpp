@@ -48,7 +48,7 @@ bool has_name(int fd, const std::filesystem::path& path) {
          open.st_ino == named.st_ino && open.st_dev == named.st_dev;
 }
 
-// Waits for no pipe that stands there.
+// Does not block on a pipe of that name.
 int open_to_look(const std::filesystem::path& folder) {
   return ::open((folder / ".lock").c_str(),
                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -65,7 +65,8 @@ std::string own_text() {
   return "process " + std::to_string(getpid()) + " on " + host_name();
 }
 
-// Who may read the file may hold its lock, so only who may write it reads it.
+// Whoever may read the file can hold its lock, so only users who may write it
+// can read it.
 void hide_from_readers(int fd) {
   constexpr mode_t kOwn = S_IRUSR | S_IWUSR, kGroup = S_IRGRP | S_IWGRP;
   struct stat info {};
@@ -89,7 +90,7 @@ Owner owner_in(const std::string& text) {
   return owner;
 }
 
-// What has the lock, as the file says it: a process that only read the file
+// The lock's holder, as the file says it: a process that only read the file
 // wrote no name there, so one that has ended may still be named.
 std::string holder_of(const std::string& text) {
   const auto [is_known, is_here, process] = owner_in(text);
@@ -138,8 +139,8 @@ void RunLock::require() {
 void RunLock::take(double timeout_s) {
   const auto path = folder_ / ".lock";
   int error = 0;
-  // A start that failed takes its lock file away: who waited for it holds a
-  // file that nobody else will find.
+  // A start that failed removes its lock file: a process that waited for it
+  // holds a file that nobody else will find.
   do {
     if (fd_ >= 0) ::close(fd_);
     fd_ = open_lock_file(path);

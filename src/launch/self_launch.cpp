@@ -7,21 +7,20 @@
 //        |                      (ParentSignals)
 //        | USR1 for the first TERM or INT; KILL to the group and the ranks for
 //        v the second, and when overdue
-//   mpirun, a group of its own  dies with the parent (PDEATHSIG); passes USR1
+//   mpirun, in another group    dies with the parent (PDEATHSIG); passes USR1
 //        |                      on to the ranks
 //        |
 //        v
 //   rank 0, rank 1, ...         write a checkpoint and exit with 75
 //
 // What mpirun prints comes through the parent (StreamRelay), which knows of a
-// full disk and of a reader that is gone. Behind mpirun a small process of no
-// group waits for its end, and removes what it leaves when it is killed
-// (launcher_files).
+// full disk and of a reader that is gone. A small process of no group waits for
+// mpirun's end, and removes what it leaves when it is killed (launcher_files).
 //
 // TERM never goes to mpirun first: it would kill the ranks a second later, in
 // the middle of a checkpoint. Ctrl-C reaches the parent alone, because mpirun
-// is in another process group. With one rank and restarts, the rank itself is
-// in mpirun's place.
+// is in another process group. With one rank and restarts, the rank itself
+// stands for mpirun here.
 #include "chexnet/launch/self_launch.hpp"
 
 #include <fcntl.h>
@@ -137,8 +136,8 @@ std::vector<std::string> forwarded_variables(
 }
 
 ParentSignals::ParentSignals() {
-  // Who ignores it (some daemons do) would have the kernel throw away how our
-  // children ended.
+  // A parent that ignores it (some daemons do) would make the kernel discard
+  // how our children ended.
   signal(SIGCHLD, SIG_DFL);
   sigemptyset(&waited_for_);
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGCHLD})
@@ -148,7 +147,8 @@ ParentSignals::ParentSignals() {
 }
 ParentSignals::~ParentSignals() {
   if (kept_) return;
-  // What came when all had ended would end this process in place of its code.
+  // A signal that came when all had ended would replace this process's exit
+  // code.
   constexpr timespec kNow{};
   while (sigtimedwait(&waited_for_, nullptr, &kNow) > 0) continue;
   sigprocmask(SIG_SETMASK, &before_, nullptr);
@@ -166,7 +166,7 @@ int ParentSignals::next(double seconds) {
 
 bool ParentSignals::stop_within(double seconds) {
   const double end = now_s() + seconds;
-  // Looked at once at least: a signal may be waiting already.
+  // Polls at least once: a signal may be waiting already.
   do {
     if (!asked_to_stop()) next(std::max(0.0, end - now_s()));
   } while (!asked_to_stop() && now_s() < end);
@@ -175,7 +175,7 @@ bool ParentSignals::stop_within(double seconds) {
 
 namespace {
 
-// The exit code of `child`, as a shell has it; nothing while it runs.
+// The exit code of `child`, as a shell has it; nothing while it is alive.
 std::optional<int> ended(pid_t child) {
   int status = 0;
   const pid_t found = waitpid(child, &status, WNOHANG);
@@ -191,14 +191,14 @@ std::optional<int> ended(pid_t child) {
 // In the child, between fork and exec.
 [[noreturn]] void become(const std::vector<char*>& argv, pid_t parent,
                          const sigset_t& mask, const ChildStreams& streams) {
-  // A group of its own: Ctrl-C reaches only the parent, which decides what
-  // mpirun gets.
+  // A new group: Ctrl-C reaches only the parent, which decides what mpirun
+  // gets.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(static_cast<int>(ExitCode::kDevice));
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   // A background group that reads the terminal would be stopped; and mpirun
-  // would take what a shell's loop has there for itself.
+  // would take the input of a shell's loop.
   const int null = open("/dev/null", O_RDWR);
   if (null >= 0 && !streams.input) dup2(null, STDIN_FILENO);
   dup2(streams.out >= 0 ? streams.out : null, STDOUT_FILENO);
@@ -212,8 +212,8 @@ std::optional<int> ended(pid_t child) {
   _exit(static_cast<int>(ExitCode::kDevice));
 }
 
-// Also where the command is stopped or blocked. Launchers give their ranks
-// groups of their own.
+// Also where the command is stopped or blocked. Launchers give their ranks new
+// groups.
 void end_at_once(pid_t child) {
   const auto ranks = ranks_below(child);
   kill(-child, SIGKILL);
@@ -233,7 +233,7 @@ void answer(int signal, pid_t child, bool first) {
     end_at_once(child);
 }
 
-// After the child's end. Who reads it may take its time; a signal gives it up.
+// After the child's end. The reader may take its time; a signal gives it up.
 void finish(StreamRelay& relay, ParentSignals& signals) {
   constexpr double kLook_s = 0.02;
   relay.child_is_gone();
@@ -258,7 +258,7 @@ pid_t start_child(const std::vector<std::string>& command,
     throw DeviceError("[launch] fork: {}. Hint: ulimit -u",
                       std::strerror(errno));
   if (child == 0) become(argv, parent, signals.before(), streams);
-  setpgid(child, child);  // here too: it may be killed before it runs
+  setpgid(child, child);  // here too: it may be killed before its own call
   return child;
 }
 
@@ -266,8 +266,7 @@ int run_as_parent(const std::vector<std::string>& command,
                   ParentSignals& signals, const ParentWork& work) {
   const RankLauncher* launcher = find_launcher(command[0]);
   const bool of_mpi = launcher != nullptr && launcher->of_mpi;
-  // Other commands see for themselves what becomes of what they write, and
-  // whether a terminal shows it.
+  // Other commands check their writes and the terminal themselves.
   std::optional<StreamRelay> out, errors;
   ChildStreams streams{work.gives_stdin, STDOUT_FILENO, STDERR_FILENO};
   if (of_mpi) {
@@ -292,7 +291,7 @@ int run_as_parent(const std::vector<std::string>& command,
   bool is_bound = false;
   for (;;) {
     const int signal = signals.next(1);
-    // Asked each time: a SIGCHLD may be lost among others, or never come.
+    // Each time: a SIGCHLD may be lost among others, or never come.
     if (const auto code = ended(child)) {
       if (!of_mpi) return *code;
       finish(*errors, signals);

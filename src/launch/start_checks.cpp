@@ -38,7 +38,7 @@ std::string list_text(const std::vector<std::string>& names) {
   return text.empty() ? "none" : text;
 }
 
-// What a program prints; empty when it cannot be run.
+// A program's output; empty when it cannot be started.
 std::string answer_of(const std::vector<std::string>& command) {
   constexpr double kTimeout_s = 20;
   try {
@@ -81,8 +81,8 @@ bool has_adapter(const std::vector<std::string>& adapters,
 // 21 files.
 constexpr double kSessionBytes = 16 << 20, kSessionFiles = 64;
 
-// Why nothing can be kept in `folder`; empty when something can. Where a file
-// system does not count blocks or files, they are 0 of 0.
+// Why no file can be kept in `folder`; empty when one can. Where a file system
+// does not count blocks or files, they are 0 of 0.
 std::string lack_of_room(const std::string& folder) {
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk) == 0) {
@@ -162,8 +162,8 @@ CheckResult mpirun_check(const Mpirun& mpirun, bool needed,
   return {Level::kPass, name, text, ""};
 }
 
-// The versions of one ABI are equal for Open MPI, whose mpirun speaks to its
-// own. What speaks PMI understands all others.
+// Open MPI's mpirun needs a library of its own version. Where ranks are started
+// over PMI (MPICH's ABI) any two versions work.
 CheckResult mpi_library_check(const Mpirun& mpirun, const MpiName& library,
                               const std::string& path,
                               const std::string& problem, bool needed) {

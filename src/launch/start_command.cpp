@@ -27,7 +27,7 @@ void append(Words& command, const Words& words) {
 void add_open_mpi_options(const SelfLaunch& launch, Words& command) {
   const RankLayout& layout = launch.layout;
   if (layout.hosts == 1 && launch.hostfile.empty() && launch.hosts.empty()) {
-    // Its banners about ranks that ended would stand behind what the program
+    // Its banners about ranks that ended would come after what the program
     // said. (Open MPI 5 knows no -q, takes this, and says them all the same.)
     // Between hosts they alone may name the lost one, and the parent speaks
     // last.
@@ -75,7 +75,7 @@ void add_hydra_options(const SelfLaunch& launch, Words& command) {
     append(command, {"-hosts", hydra_hosts(launch)});
   else if (layout.hosts > 1 && layout.ranks_per_host > 0)
     append(command, {"-ppn", std::to_string(layout.ranks_per_host)});
-  // Intel's has other words for it.
+  // Intel's calls it otherwise.
   if (!launch.mpirun.is_intel) append(command, {"-bind-to", "none"});
   append(command, {"-np", std::to_string(layout.ranks)});
 }

@@ -25,8 +25,8 @@ bool is_ready(int fd, short event) {
   return poll(&looked, 1, kLook_ms) > 0;
 }
 
-// Whether the first of `bytes` are written; looks at `given_up` while nobody
-// takes them. errno is 0 where it was given up.
+// Whether all of the first `bytes` were passed on; polls `given_up` while
+// nobody takes them. errno is 0 where it was given up.
 bool write_some(int to, std::span<const char>& bytes,
                 const std::atomic<bool>& given_up) {
   while (!is_ready(to, POLLOUT))

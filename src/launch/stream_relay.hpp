@@ -1,5 +1,5 @@
-// What a child writes to its stdout or stderr, passed on to ours: mpirun itself
-// takes no notice of a full disk there, and dies of a pipe that nobody reads.
+// Passes a child's stdout or stderr on to ours: mpirun itself ignores a full
+// disk there, and dies of a pipe that nobody reads.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@ namespace chexnet {
 class StreamRelay {
  public:
   enum class Lines { kAsTheyAre, kErrorsOnce };
-  // To the descriptor `to`. Before the child is made. DeviceError when there is
-  // no pipe to be had.
+  // To the descriptor `to`. Make it before the child. DeviceError when no pipe
+  // can be made.
   explicit StreamRelay(int to, Lines lines = Lines::kAsTheyAre);
   ~StreamRelay();  // gives up what was not passed on
   StreamRelay(const StreamRelay&) = delete;
@@ -25,13 +25,13 @@ class StreamRelay {
   int for_child() const { return write_; }
   // Once the child has it: begins.
   void start();
-  // What it wrote is still passed on, but nothing of processes that it has left
-  // behind.
+  // Still passes on what the child wrote, but nothing of processes that it
+  // left.
   void child_is_gone() { child_gone_ = true; }
   bool done() const { return done_; }
   // Something could not be written; the rest is thrown away.
   bool failed() const { return failed_; }
-  // So it is because nobody reads it any more.
+  // It failed because nobody reads it any more.
   bool is_closed() const { return closed_; }
 
  private:

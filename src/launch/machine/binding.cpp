@@ -1,4 +1,4 @@
-// A rank's place is found in three steps:
+// A rank's cores are found in three steps:
 //
 //   permitted  the cores this job may use
 //   region     of those, the ones near the rank's GPU: its NUMA node, else its
@@ -240,7 +240,7 @@ class RegionPlacement {
   std::vector<Cpu> region_;
   std::vector<size_t> members_;  // ranks
   std::vector<Placement>& placements_;
-  bool enough_cores_;  // each has cores of its own
+  bool enough_cores_;  // no two share cores
 };
 
 }  // namespace

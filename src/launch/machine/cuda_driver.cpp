@@ -1,6 +1,6 @@
-// The driver is looked up by name at run time, so that no header of NVIDIA's is
-// needed to build and no driver to run. Numbers repeat cuda.h. Nothing asked
-// here makes a context, which would take memory on the GPU.
+// The driver is looked up by name at run time, so that building needs no header
+// of NVIDIA and starting no driver. Numbers repeat cuda.h. Nothing asked here
+// makes a context, which would take memory on the GPU.
 #include "chexnet/launch/machine/cuda_driver.hpp"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// What is told of a GPU's state, whoever read it. Ids of a GPU and of its MIG
+// Texts about a GPU's state, whoever read it. Ids of a GPU and of its MIG
 // devices are equal when their numbers are, whatever word is before them.
 #include <algorithm>
 #include <array>
@@ -39,8 +39,8 @@ void keep_strangers(std::vector<GpuState>& gpus,
 }
 
 std::string throttle_text(uint64_t reasons) {
-  // nvmlClocksThrottleReasons; idle (1) and the applications' own clocks (2)
-  // are no trouble.
+  // nvmlClocksThrottleReasons; idle (1) and clocks set by applications (2) are
+  // no trouble.
   static constexpr std::array<std::pair<uint64_t, std::string_view>, 6>
       kReasons = {{
           {0x04, "power cap"},

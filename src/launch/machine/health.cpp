@@ -1,6 +1,6 @@
-// Each check judges numbers that others measured, so tests can show it machines
-// that we do not have. A check without its subject (no GPU, one host) is
-// skipped and not passed.
+// Each check takes measured numbers, so tests can give it machines that we do
+// not have. A check without its subject (no GPU, one host) is skipped and not
+// passed.
 #include "chexnet/launch/machine/health.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// NVML is looked up by name at run time, so that no header of NVIDIA's is
-// needed to build and no driver to run. The structs and numbers below repeat
-// nvml.h, of the versions that the functions' names end in (_v2, _v3). What a
-// driver does not have stays unknown: -1, empty or false.
+// NVML is looked up by name at run time, so that building needs no header of
+// NVIDIA and starting no driver. The structs and numbers below repeat nvml.h,
+// of the versions that the functions' names end in (_v2, _v3). What a driver
+// does not have stays unknown: -1, empty or false.
 #include "chexnet/launch/machine/nvml.hpp"
 
 #include <dlfcn.h>
@@ -173,9 +173,8 @@ struct Nvml::Calls {
           {processes[i].pid, bytes_of(processes[i].used_bytes)});
   }
 
-  // The GPU with this id, or the one that holds the MIG device with it. By
-  // CUDA's word for a MIG device NVML finds none, so its own list is the
-  // second way.
+  // The GPU with this id, or the one that holds the MIG device with it. NVML
+  // does not find a MIG device by CUDA's id, so its own list is the second way.
   Device find_gpu(const std::string& uuid) const {
     Device found = nullptr;
     if (call("nvmlDeviceGetHandleByUUID", uuid.c_str(), &found)) {

@@ -14,7 +14,7 @@ at::Tensor on_host(const at::Tensor& t) {
   return t.to(at::kCPU, at::kDouble).contiguous();
 }
 
-// weights [N,K,C]: what each channel counts for, of each image and finding.
+// weights [N,K,C]: of each channel, for each image and finding.
 at::Tensor channel_weights(Network& network, const FeatureForward& forward,
                            HeatMapMethod method) {
   const at::Tensor& classifier = network.classifier_weight();
@@ -41,8 +41,8 @@ at::Tensor moved(const at::Tensor& images, int64_t dy, int64_t dx) {
   return images.index_select(2, indices(2, dy)).index_select(3, indices(3, dx));
 }
 
-// The maps of one pass, written to every `shifts`-th pixel of `into` from (y,
-// x) on.
+// Puts the maps of one pass into every `shifts`-th pixel of `into` from (y, x)
+// on.
 void add_pass(const at::Tensor& features, const at::Tensor& weights,
               const HeatMapKind& kind, int y, int x, HeatMaps& into) {
   const auto channels = static_cast<size_t>(features.size(1));

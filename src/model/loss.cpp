@@ -108,7 +108,7 @@ Counts count(const Manifest& manifest, const Split& split, size_t finding) {
 }
 
 // In double, with the C library's functions: LibTorch's exp differs in its last
-// bit between AVX2 and AVX-512, and what it adds up, in the order. The engine's
+// bit between AVX2 and AVX-512, and its sums in their order. The engine's
 // passes do not, so processors of both kinds end with the same weights.
 LossResult entry_by_entry(const at::Tensor& logits, const at::Tensor& up,
                           const at::Tensor& down, const LossShape& shape,
@@ -183,7 +183,7 @@ LossResult BatchLoss::operator()(const at::Tensor& logits,
                                  const at::Tensor& entries,
                                  const at::Tensor& sample_weights) const {
   const at::Tensor labeled = at::isnan(labels).logical_not();
-  // An infinite one stays: a largest finite number in its place might pass.
+  // An infinite one stays: the largest finite number instead might pass.
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const at::Tensor y = at::nan_to_num(labels, 0.0, kInfinity, -kInfinity);
   at::Tensor mask = labeled.to(logits.scalar_type());

@@ -1,7 +1,7 @@
-// A Network owns the parameters and leaves computing to a back end. Which one,
-// is asked for each size of images: entries stand in order of preference, each
-// may refuse in words that description() repeats, and the last refuses nothing.
-// A back end is made when it is first chosen, and kept.
+// A Network owns the parameters and leaves computing to a back end. Which one
+// is decided for each size of images: entries stand in order of preference,
+// each may refuse with a reason that description() repeats, and the last
+// refuses nothing. A back end is made when it is first chosen, and kept.
 #include "chexnet/model/network.hpp"
 
 #include <ATen/ATen.h>
@@ -15,8 +15,7 @@
 namespace chexnet {
 namespace {
 
-// Gradients are written by hand, so operators need not look whether autograd
-// wants to know of them.
+// Backward is hand-written, so operators need not tell autograd.
 using WithoutAutograd = at::AutoDispatchBelowADInplaceOrView;
 
 Parameters parameters_of(const NetworkSpec& spec, int64_t findings,

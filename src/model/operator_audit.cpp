@@ -28,8 +28,8 @@ bool is_view(const c10::FunctionSchema& schema) {
 }
 
 // The host reads a scalar, or waits for a copy to or from a device. Operators
-// on the CPU may read scalars of their own, which would lie on a device there:
-// of these only our own calls count.
+// on the CPU may read scalars that would lie on a device there: of these only
+// calls by our code count.
 bool waits_for_device(const std::string& name, OperatorValues inputs,
                       bool ours) {
   if (name == "aten::item" || name == "aten::_local_scalar_dense" ||
@@ -51,9 +51,9 @@ bool is_aligned(const at::Tensor& t) {
   return reinterpret_cast<uintptr_t>(t.const_data_ptr()) % kAlignment == 0;
 }
 
-// What parallel_cat asks of each tensor in ATen/native/cuda/Shape.cu before it
-// copies 16 bytes at once: contiguous, which a channels-last map is not, and
-// what lies behind one index before `dim` a multiple of 16 bytes.
+// What parallel_cat in ATen/native/cuda/Shape.cu requires of each tensor before
+// it copies 16 bytes at once: it is contiguous, which a channels-last map is
+// not, and the slice of one index before `dim` is a multiple of 16 bytes.
 bool is_wide(const at::Tensor& t, int64_t dim) {
   const int64_t outer = c10::size_to_dim_(dim, t.sizes());
   return t.is_contiguous() && is_aligned(t) &&

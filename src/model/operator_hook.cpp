@@ -1,5 +1,5 @@
-// An operator may call others, so both ends of a call move a depth; what our
-// code asks for has depth 0. Only this file reads what RecordFunction holds:
+// An operator may call others, so begin and end of a call change a depth; what
+// our code calls has depth 0. Only this file reads what RecordFunction holds:
 // see src/CMakeLists.txt.
 #include "operator_hook.hpp"
 

@@ -1,5 +1,5 @@
-// What LibTorch's dispatcher tells around each operator (RecordFunction), for
-// the counts and the times of operators.
+// The callbacks of LibTorch's dispatcher around each operator (RecordFunction),
+// for the counts and the times of operators.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -1,4 +1,4 @@
-// The three buffers, each part behind the one that backward reaches before it:
+// The three buffers, with parts in the order in which backward reaches them:
 //
 //   values      [ classifier | ... | first layer .]
 //   gradients   [ classifier | ... | first layer .][ batch statistics ]
@@ -36,8 +36,8 @@ int64_t count_of(const std::vector<int64_t>& shape) {
                          std::multiplies<>());
 }
 
-// Each parameter has random numbers of its own, by its name: what one draws
-// does not depend on which others there are.
+// Each parameter has a random sequence by its name: what one draws does not
+// depend on which others there are.
 uint64_t name_hash(const std::string& name) {  // FNV-1a
   uint64_t hash = 0xcbf29ce484222325u;
   for (const unsigned char c : name) hash = (hash ^ c) * 0x100000001b3u;

@@ -1,8 +1,8 @@
-// Why the first disagreement names the place: what a layer computes shows in
+// Why the first disagreement names the layer: what a layer computes shows in
 // the statistics of the next BatchNorm, and every later one follows it. Where
 // all statistics and the logits agree, forward was right, and the first wrong
 // gradient on the way back is that of the layer that computed it, or of the
-// layer behind it that handed it on.
+// layer after it that handed it on.
 #include "chexnet/model/step_comparison.hpp"
 
 #include <ATen/ATen.h>
@@ -28,8 +28,8 @@ constexpr double kPositives = 0.2;  // of the labels
 // one channel in four, below it.
 constexpr double kFromCorner = 2.5;
 constexpr int64_t kEvery = 4;
-// Of a normalized residual branch, which has no ReLU of its own: small beside
-// the shortcut, which is positive.
+// Of a normalized residual branch, which has no ReLU: small beside the
+// shortcut, which is positive.
 constexpr double kBranchScale = 0.25;
 // fp16 gradients of one step without this would be below its smallest numbers.
 constexpr double kFp16Scale = 1024;
@@ -111,8 +111,8 @@ double length(const at::Tensor& t) {
 // NaN in either makes NaN.
 double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 
-// A mean is measured against the spread of what it is the mean of: it may
-// itself be nothing but rounding.
+// A mean is compared relative to the spread of its values: it may itself be
+// nothing but rounding.
 double statistics_difference(const at::Tensor& found,
                              const at::Tensor& reference,
                              const Statistics& layer, int64_t begin) {

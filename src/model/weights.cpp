@@ -105,7 +105,7 @@ void copy_rows(const at::Tensor& from, const Rows& rows, const at::Tensor& to) {
           .copy_(from.select(0, static_cast<int64_t>(*rows[k])));
 }
 
-// What of the file cannot be used, in words; fills report.missing.
+// The unusable parts of the file, in words; fills report.missing.
 std::vector<std::string> unfit_tensors(const ForeignWeights& file,
                                        const NetworkTensors& tensors,
                                        size_t named_rows, LoadReport& report) {
@@ -128,7 +128,7 @@ std::vector<std::string> unfit_tensors(const ForeignWeights& file,
   return unfit;
 }
 
-// The first tensor of the file that is none of the network's: what to look at
+// The first tensor of the file that is none of the network's: what to check
 // when names do not fit.
 std::string first_unmatched(const ForeignWeights& file,
                             const NetworkTensors& tensors) {

@@ -86,9 +86,9 @@ class AtenBackend final : public Backend {
   }
 
  private:
-  // What `pass` computes. If it runs out of memory, what the layers kept for
-  // backward is let go at once, so that a smaller batch may fit: layers hold
-  // nothing else, so new ones are as good.
+  // The result of `pass`. If memory is short, it frees at once what the layers
+  // kept for backward, so that a smaller batch may fit: layers hold nothing
+  // else, so new ones replace them.
   template <class Pass>
   at::Tensor forgetting(const Pass& pass) {
     try {

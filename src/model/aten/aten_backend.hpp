@@ -1,5 +1,5 @@
-// LibTorch's operators as a back end: the reference, and what computes on GPUs
-// and in fp16.
+// LibTorch's operators as a back end: the reference, and the one for GPUs and
+// fp16.
 #pragma once
 
 #include <memory>

@@ -27,7 +27,7 @@ at::Tensor complete_gradient(const LayerContext& context,
                              const ReadersGradient& sum, const at::Tensor& x,
                              const MapStatistics& statistics);
 
-// What follows BatchNorm; pools follow a ReLU.
+// The operator after BatchNorm; pools follow a ReLU.
 enum class Then { kNothing, kRelu, kMaxPool, kAveragePool };
 
 // That by ATen's operators, and what its backward needs.

@@ -6,8 +6,8 @@
 //   backward   sums         dy, x -> dweight, dbias
 //              gradient     dy, x -> dx, by these sums
 //
-// Where ReLU and pooling follow, max_pool or average_pool takes the place of
-// apply: y is the pooled map, and dy its gradient. No larger one is made.
+// Where ReLU and pooling follow, max_pool or average_pool replaces apply: y is
+// the pooled map, and dy its gradient. No larger one is made.
 //
 // The gradient of a map that several BatchNorms read, of which our kernels
 // read dy and x of each once:
@@ -43,7 +43,8 @@ struct BatchNormInput {
   bool relu = false;
 };
 
-// Learns of the statistics: kept += share * new of mean and unbiased variance.
+// Updates the running statistics: kept += share * new of mean and unbiased
+// variance.
 struct KeptStatistics {
   at::Tensor mean, var;
   double share;
@@ -103,8 +104,8 @@ at::Tensor batch_norm_gradient(const at::Tensor& dy,
 //   offset = sum_r scale_r * dbias_r
 //   slope = sum_r scale_r * dweight_r / sqrt(var + epsilon)
 //
-// The first is added up in `map`, which the first reader makes. Offset and
-// slope are 0 at first.
+// The first is summed in `map`, which the first reader makes. Offset and slope
+// are 0 at first.
 struct ReadersGradient {
   at::Tensor map, offset, slope;
 };

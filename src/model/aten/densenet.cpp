@@ -2,10 +2,10 @@
 // all before it. Two forms:
 //
 // our kernels      features of a block are one map, and their gradient another,
-//                  in which channels come in place. BatchNorm reads and adds to
-//                  a part of them; no convolution sees them. What a channel's
-//                  gradient is to lose by the means of all its readers is added
-//                  up beside it, and taken away when the gradient is read
+//                  to which layers add channels in place. BatchNorm reads and
+//                  adds to a part of them; no convolution sees them. The means
+//                  that all its readers subtract from a channel's gradient are
+//                  summed beside it, and subtracted when it is read
 // ATen's operators the textbook's: each layer's input is a new concatenation,
 //                  so copies grow with the square of a block's layers. ATen's
 //                  BatchNorm takes no parts of maps. It is what the engine is

@@ -1,6 +1,6 @@
 // The first micro-batch stores and the others add, so nothing is set to zero
-// between two steps. A group is told of only when all of it is copied, in the
-// order in which it came: what lies below each end is complete then.
+// between two steps. A group is reported only when all of it is copied, in the
+// order in which it came: then all below each end is complete.
 #include "gradient_writer.hpp"
 
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
 // Gradients on their way from operators into the flat buffer. Operators return
-// each gradient in memory of its own; copying one at a time would cost as many
+// each gradient in separate memory; copying one at a time would cost as many
 // calls as there are parameters, so a group of them is copied by one call.
 #pragma once
 
@@ -21,7 +21,7 @@ class GradientWriter {
   void add(int id, at::Tensor gradient, const MicroBatch& micro_batch);
   // At the end of backward: copies the rest.
   void flush(const MicroBatch& micro_batch);
-  // What a backward that failed left behind.
+  // Gradients that a failed backward left behind.
   void clear();
 
  private:

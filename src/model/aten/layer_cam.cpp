@@ -92,7 +92,7 @@ struct LayerCam::Layers {
 
   Network& network;
   const MicroBatch whole;
-  GradientWriter gradients;  // nothing is written
+  GradientWriter gradients;  // it gets none
   LayerContext context;
   std::unique_ptr<Backbone> backbone;
   Classifier classifier;

@@ -1,4 +1,4 @@
-// What layers are made with, and what their forward is told.
+// The arguments of layers, and of their forward.
 #pragma once
 
 #include <c10/core/MemoryFormat.h>
@@ -11,10 +11,10 @@
 
 namespace chexnet {
 
-// What layers share. `sync` is set for synchronized BatchNorm; with `kernels`
-// our own compute where they can (own_operators.hpp). With `recompute`
-// BatchNorm's results are not kept for backward, which computes them again,
-// where our kernels do.
+// Shared by layers. `sync` is set for synchronized BatchNorm; with `kernels`
+// ours compute where they can (own_operators.hpp). With `recompute` BatchNorm's
+// results are not kept for backward, which computes them again, where our
+// kernels do.
 struct LayerContext {
   Parameters& parameters;
   GradientWriter& gradients;
@@ -24,7 +24,7 @@ struct LayerContext {
   bool recompute = false;
 };
 
-// What every layer of one forward is told.
+// The argument of every layer's forward.
 struct ForwardPass {
   Mode mode;
   const MicroBatch& micro_batch;  // whose batch statistics these are

@@ -1,6 +1,5 @@
-// What backward needs of forward is kept in the layer and given up by backward
-// (std::exchange), so memory falls while backward goes on. What inference does
-// keeps nothing.
+// A layer keeps from forward what backward needs, and backward frees it
+// (std::exchange), so memory falls during backward. Inference keeps nothing.
 #include "layers.hpp"
 
 #include <ATen/ATen.h>

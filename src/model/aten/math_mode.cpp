@@ -1,5 +1,5 @@
-// LibTorch's own defaults round the factors of fp32 convolutions to TF32, and
-// take the kernels that cuDNN's table suggests, which may add up in any order.
+// LibTorch's defaults round the factors of fp32 convolutions to TF32, and take
+// the kernels that cuDNN's table suggests, which may sum in any order.
 #include "math_mode.hpp"
 
 #include <ATen/Context.h>
@@ -11,7 +11,7 @@ void set_math_mode(const NetworkOptions& options) {
   const bool rounds = options.precision == Precision::kTf32;
   library.setAllowTF32CuDNN(rounds);
   library.setAllowTF32CuBLAS(rounds);
-  // Shapes are always the same, so what was measured once stays true.
+  // Shapes are always the same, so one measurement stays true.
   library.setBenchmarkCuDNN(!options.deterministic);
   library.setDeterministicCuDNN(options.deterministic);
 }

@@ -19,7 +19,7 @@ at::Tensor relu_backward_by_aten(const at::Tensor& dy,
   return at::threshold_backward(residual ? dy + *residual : dy, y, 0);
 }
 
-// Of what was pooled, ATen's operators look at the shape alone.
+// ATen's operators use only the shape of the pooled map's input.
 at::Tensor shaped(at::IntArrayRef shape, at::MemoryFormat format,
                   const at::Tensor& dy) {
   return at::empty(shape, dy.options().memory_format(format));

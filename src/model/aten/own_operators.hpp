@@ -1,8 +1,7 @@
-// What GPUs compute by kernels of our own, as operators of LibTorch's
-// dispatcher: profilers and audits see them, and each kind of device may bring
-// kernels. libchexnet_cuda.so brings those of src/model/cuda/kernels. On the
-// CPU, and where `kernels` is false, they are ATen's operators one after the
-// other.
+// Our kernels of GPUs as operators of LibTorch's dispatcher: profilers and
+// audits see them, and each kind of device may bring kernels.
+// libchexnet_cuda.so brings those of src/model/cuda/kernels. On the CPU, and
+// where `kernels` is false, they are ATen's operators one after the other.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,9 +26,9 @@ auto compute(const char* name, bool kernels, Arguments&&... arguments) {
   return kernels ? op.call(arguments...) : kByAten(arguments...);
 }
 
-// Whether kernels of our own take such a map on its device: channels-last, in
-// fp32, fp16 or bf16, pixels of whole 16 bytes, less than 32 GiB, also when it
-// grows to `most_channels`.
+// Whether our kernels take such a map on its device: channels-last, in fp32,
+// fp16 or bf16, pixels of whole 16 bytes, less than 32 GiB, also when it grows
+// to `most_channels`.
 bool own_kernels_take(const at::Tensor& x, int64_t most_channels = 0);
 
 // As our kernels take gradients: channels-last, a copy where it is not.

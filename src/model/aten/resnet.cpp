@@ -9,7 +9,8 @@
 namespace chexnet {
 namespace {
 
-// What comes back to a block's input, to be added up: the next to use it does.
+// The gradients that come back to a block's input, to be summed: the next user
+// does it.
 struct BlockGradient {
   at::Tensor main;
   std::optional<at::Tensor> shortcut = {};

@@ -1,5 +1,6 @@
-// The operators of model/aten/batch_norm_operators.hpp on CUDA. Counters of the
-// last block are of a stream, as two kernels at a time would mix them up.
+// The operators of model/aten/batch_norm_operators.hpp on CUDA. Each CUDA
+// stream has its counters of finished blocks, as two kernels at a time would
+// mix them up.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 

@@ -29,8 +29,8 @@ class PinnedMemory final : public std::pmr::memory_resource {
     return memory;
   }
   void do_deallocate(void* memory, size_t, size_t) override {
-    // Freeing waits for the GPU. What has failed is said first: the process is
-    // about to end.
+    // Freeing waits for the GPU. Not during an exception: its error is reported
+    // first, and the process is about to end.
     if (std::uncaught_exceptions() == 0) cudaFreeHost(memory);
   }
   bool do_is_equal(const memory_resource& other) const noexcept override {
@@ -103,7 +103,7 @@ class Library final : public CudaLibrary {
   GpuProblem problem() const override {
     GpuProblem of_runtime = runtime_problem();
     if (!of_runtime.empty()) return of_runtime;
-    // LibTorch makes its side of CUDA once, when first asked; who asks before
+    // LibTorch makes its side of CUDA once, when first asked; a query before
     // this library is open leaves it without one for good.
     if (at::hasCUDA()) return {};
     return {"LibTorch has no CUDA side, although the CUDA runtime shows a GPU",

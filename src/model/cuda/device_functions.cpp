@@ -1,5 +1,5 @@
-// The memory comes from LibTorch's allocator, which returns it to the stream
-// that it was taken for: what runs there still may use it after its release,
+// The memory comes from LibTorch's allocator, which returns it to the CUDA
+// stream that it was taken for: work there may still use it after its release,
 // and LibTorch keeps no large part of the GPU away from it.
 #include "device_functions.hpp"
 

@@ -1,4 +1,4 @@
-// LibTorch's streams, memory and kernels, for the communicator.
+// LibTorch's CUDA streams, memory and kernels, for the communicator.
 #pragma once
 
 #include "nccl_communicator.hpp"

@@ -1,4 +1,4 @@
-// Streams and events of CUDA that give themselves back. Neither waits.
+// CUDA streams and events that destroy themselves. Neither waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,8 +21,8 @@ using GpuEvent =
     std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, DestroyEvent>;
 
 // Of the selected GPU. Not ordered with the default stream; of the highest
-// priority, so that short kernels of communication do not stand behind long
-// ones that compute.
+// priority, so that short kernels of communication do not wait for long ones
+// that compute.
 inline GpuStream make_communication_stream() {
   int least = 0, greatest = 0;
   check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -38,8 +38,8 @@ inline GpuEvent make_event(unsigned flags) {
   return GpuEvent(event);
 }
 
-// Whether the device has come to the event. "Not yet" is noted as an error by
-// some runtimes, and must not be found by the next who looks for one.
+// Whether the device has come to the event. Some runtimes note "not yet" as an
+// error, which the next check must not find.
 inline bool has_happened(const GpuEvent& event) {
   const cudaError_t state = cudaEventQuery(event.get());
   if (state == cudaErrorNotReady) {

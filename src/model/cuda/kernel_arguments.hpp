@@ -1,6 +1,6 @@
-// What our kernels take, for the host that launches them and, as text before
-// their source, for NVRTC. Maps are void here, as their elements have three
-// types. A row is a pixel's vectors of 16 bytes.
+// The arguments of our kernels, for the host that launches them and, as text
+// before their source, for NVRTC. Maps are void here, as their elements have
+// three types. A row is a pixel's vectors of 16 bytes.
 #pragma once
 
 namespace chexnet {
@@ -35,13 +35,13 @@ struct WrittenRows {
   long long apart;  // vectors
 };
 
-// Per channel: what BatchNorms that read x have added up, to be taken from the
+// Per channel: sums of the BatchNorms that read x, to be subtracted from the
 // sum of their gradients.
 struct PendingCorrections {
   float *offset, *slope;
 };
 
-// What blocks leave for the last of them.
+// Partial sums that blocks leave for the last of them.
 struct PartialSums {
   float* sums;
   unsigned int* arrived;

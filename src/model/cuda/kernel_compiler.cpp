@@ -15,7 +15,7 @@ namespace {
 #define CHEXNET_NUMBER(x) CHEXNET_TEXT(x)
 constexpr const char* kLibrary =
     "libnvrtc.so." CHEXNET_NUMBER(CHEXNET_CUDA_MAJOR);
-// LibTorch's own way to it, which knows where a Python keeps it.
+// LibTorch's way to it, which knows where a Python keeps it.
 constexpr const char* kLibraryOfTorch = "libcaffe2_nvrtc.so";
 
 class Compiler {

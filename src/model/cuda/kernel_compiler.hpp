@@ -1,6 +1,6 @@
-// Kernels of our own are compiled on the machine for its GPU, by the compiler
-// that LibTorch brings along for its own (NVRTC). So a build needs no nvcc, and
-// an architecture that it does not know is no problem.
+// Our kernels are compiled on the machine for its GPU, by the compiler that
+// LibTorch brings along for its own (NVRTC). So a build needs no nvcc, and an
+// architecture that it does not know is no problem.
 #pragma once
 
 #include <cuda_runtime_api.h>

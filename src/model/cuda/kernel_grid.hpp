@@ -1,4 +1,4 @@
-// The shape of the grids that run kernels/batch_norm.cu.
+// The shape of the grids of kernels/batch_norm.cu.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ struct KernelGrid {
 
 // For a map of `rows` times `vectors`, at least one of each: blocks of at most
 // `threads`, about `blocks` in all, of which none is without a row or a vector.
-// The last one over the channels may have less vectors than threads. What is
-// added up over row_blocks is added in the same order wherever this is equal.
+// The last one over the channels may have less vectors than threads. Sums over
+// row_blocks have the same order wherever this is equal.
 inline KernelGrid kernel_grid(int64_t rows, int64_t vectors, int64_t threads,
                               int64_t blocks) {
   // A block of few vectors has few sums of other blocks to add in the end; of

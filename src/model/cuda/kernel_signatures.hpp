@@ -1,4 +1,4 @@
-// What our kernels take, for who launches them: a call with other arguments
+// The signatures of our kernels, for the host code: a call with other arguments
 // does not compile. tests/model/cuda/kernel_signatures_test.cpp holds the list
 // to the kernels' source. Maps are void here, as their elements have three
 // types.

@@ -1,4 +1,4 @@
-// Gradients travel on a stream of their own:
+// Gradients travel on a separate CUDA stream:
 //
 //   compute  ..backward.. ready ..backward.. ready computed  waits -> optimizer
 //                           |                  |               ^
@@ -6,10 +6,10 @@
 //
 // The order on the device is kept by events alone; nothing here makes the host
 // wait but wait_until_finished(), which first waits for `computed` and then for
-// `reduced`. So what does not come tells who hangs: the own GPU, or the network
-// and the other ranks. By the device's clock the time between the two is what
-// communication costs. A gather() in the midst of computing has two such events
-// of its own.
+// `reduced`. So the event that does not come tells who hangs: this GPU, or the
+// network and the other ranks. By the device's clock the time between the two
+// is what communication costs. A gather() in the midst of computing has two
+// further such events.
 //
 // Once aborted_, comm_ is null and the destructor does nothing. What frees a
 // communicator on which something hangs may itself hang, so abort() leaves that
@@ -114,8 +114,8 @@ class NcclCommunicator final : public Communicator {
     GpuEvent computed = make_event(cudaEventDefault),
              arrived = make_event(cudaEventDefault);
   };
-  // What one step leaves on the two streams; kept for a later one, or for the
-  // replays of the recording that it is of.
+  // What one step leaves on the two CUDA streams; kept for a later step, or for
+  // the replays of its recording.
   struct Marks : Recorded {
     std::deque<Pause> gathers;
     size_t gathered = 0;
@@ -126,13 +126,14 @@ class NcclCommunicator final : public Communicator {
   Marks& marks_of_this_step();
   // For the host, which looks at it.
   void record(const GpuEvent& event, cudaStream_t stream) const;
-  // The own stream goes on when the compute stream has done what it has so far.
+  // Our CUDA stream goes on when the compute stream has done its work so far.
   void wait_for_compute();
   // And the other way round.
   void wait_on_device(const Pause& pause);
   void all_reduce_packed(const GradientBuffer& buffer);
   void* staging(size_t bytes);
-  // `computed`: what the device has done when it waits, and for what.
+  // `computed`: for the HangError, the work before the wait and what it waits
+  // for.
   double wait_for(const Pause& pause, const std::string& computed);
   // `what` is the beginning of the HangError.
   // The deadline is `longer_s` later than that of a collective.
@@ -153,20 +154,20 @@ class NcclCommunicator final : public Communicator {
   double longest_computing_s_ = 0;  // of the waits for `computed`
   DeviceFunctions gpu_;
   GpuStream stream_;
-  GpuEvent ready_, joined_;                   // for the other stream alone
+  GpuEvent ready_, joined_;                   // for the other CUDA stream alone
   std::deque<SharedMarks> waited_for_later_;  // finish() by finish()
   std::vector<SharedMarks> unused_;  // at its end that of this step, once begun
   SharedMarks recording_;            // null: nothing is recorded
   ncclComm_t comm_ = nullptr;
   bool aborted_ = false;
-  // Of 16-bit values on their way; used bucket after bucket, as the stream
-  // orders them.
+  // Of 16-bit values on their way; used bucket after bucket, in the CUDA
+  // stream's order.
   void* staging_ = nullptr;
   size_t staging_bytes_ = 0;
   GradientCompression compression_ = GradientCompression::kNone;
 };
 
-// Behind what a step that failed has left on the stream.
+// After what a failed step has left on the CUDA stream.
 void NcclCommunicator::leave() {
   if (comm_ == nullptr) return;
   const auto left = within(
@@ -240,8 +241,8 @@ void NcclCommunicator::replayed(const std::shared_ptr<Recorded>& recorded) {
   waited_for_later_.push_back(std::static_pointer_cast<Marks>(recorded));
 }
 
-// In a recording an event is either for other streams of it, or for who looks
-// at it from outside.
+// In a recording an event is either for its other CUDA streams, or for an
+// observer from outside.
 void NcclCommunicator::record(const GpuEvent& event,
                               cudaStream_t stream) const {
   check_cuda(cudaEventRecordWithFlags(
@@ -263,8 +264,8 @@ void NcclCommunicator::wait_on_device(const Pause& pause) {
   check_cuda(cudaStreamWaitEvent(compute, joined_.get(), 0));
 }
 
-// Behind the gradients that travel already: two collectives at once on two
-// streams could stand in each other's way.
+// After the gradients that travel already: two collectives at once on two CUDA
+// streams could block each other.
 void NcclCommunicator::gather(const double* own, double* all, size_t count) {
   assert(!aborted_ && size() > 1);
   Marks& marks = marks_of_this_step();
@@ -304,8 +305,8 @@ std::optional<double> NcclCommunicator::wait_until_finished() {
   return alone_s;
 }
 
-// The host looks at both marks from outside; what the time went into is what
-// the device noted. Returns the seconds between them.
+// The host looks at both marks from outside; the device's events tell where the
+// time went. Returns the seconds between them.
 double NcclCommunicator::wait_for(const Pause& pause,
                                   const std::string& computed) {
   {
@@ -313,8 +314,8 @@ double NcclCommunicator::wait_for(const Pause& pause,
                               "computing on the GPU");
     const double start = now_s();
     // The others begin to wait, and the watchdog's clock with them, when their
-    // own GPUs have computed the step: it is to speak first, as it knows whom
-    // they wait for.
+    // GPUs have computed the step: the watchdog is to speak first, as it knows
+    // whom they wait for.
     wait_for(pause.computed, longest_computing_s_ + kOthersLater_s,
              "[cuda] " + of_rank(rank()) +
                  "its GPU did not finish computing a step in ",
@@ -376,7 +377,7 @@ void NcclCommunicator::abort() noexcept {
       ncclCommAbort(comm);
     }).detach();
   } catch (const std::system_error&) {
-    // Without a thread the process ends with what NCCL holds.
+    // Without a thread the process ends without freeing NCCL's memory.
   }
 }
 

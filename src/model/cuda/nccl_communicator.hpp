@@ -1,5 +1,5 @@
 // The communicator whose gradients are on a GPU and travel over NCCL. Sees no
-// LibTorch, so that it also runs on a CUDA runtime that is made up.
+// LibTorch, so that it also runs on a fake CUDA runtime.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,9 +12,9 @@
 
 namespace chexnet {
 
-// What the communicator asks of the library whose kernels compute.
+// Functions that the communicator needs of the library whose kernels compute.
 struct DeviceFunctions {
-  // The stream that forward, backward and optimizer are on just now.
+  // The CUDA stream that forward, backward and optimizer use just now.
   std::function<cudaStream_t()> compute_stream;
   // Device memory that only work of `stream` touches; DeviceError where there
   // is none.
@@ -32,8 +32,8 @@ struct DeviceFunctions {
 
 // Collective. Gradients on GPU `device` of this process, which is selected; the
 // control plane through `host`. One rank needs no NCCL and starts none. A start
-// that does not end within `timeout_s` is a HangError; so is what NCCL or the
-// GPU does not finish, each with its own text.
+// that does not end within `timeout_s` is a HangError; so is work that NCCL or
+// the GPU does not finish, each with its own text.
 std::unique_ptr<Communicator> make_nccl_communicator(
     std::unique_ptr<Communicator> host, int device, double timeout_s,
     DeviceFunctions functions);

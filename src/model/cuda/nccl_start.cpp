@@ -1,10 +1,10 @@
 // NCCL blocks in its start, for ever when another rank never joins, and cannot
-// be called off. So a thread of its own does it, which is left behind when it
-// does not come back in time. NCCL 2.22 and later would connect each algorithm
-// in the first call that needs it (another size, another collective), and block
+// be called off. So a separate thread does it, which is abandoned when it does
+// not come back in time. NCCL 2.22 and later would connect each algorithm in
+// the first call that needs it (another size, another collective), and block
 // there: NCCL_RUNTIME_CONNECT=0 has the start connect them all. So later calls
-// do not block: what hangs then, hangs on the device, and there the
-// communicator looks at events.
+// do not block: a later hang is on the device, where the communicator polls
+// events.
 #include "nccl_start.hpp"
 
 #include <cstdlib>
@@ -18,8 +18,8 @@
 namespace chexnet {
 namespace {
 
-// A first collective shows that the connections carry data: what hangs later is
-// then the network, not its set-up.
+// A first collective shows that the connections carry data: a later hang is
+// then the network's, not the set-up's.
 ncclComm_t start_here(const ncclUniqueId& id, int device, int ranks, int rank,
                       cudaStream_t stream) {
   check_cuda(cudaSetDevice(device));

@@ -1,5 +1,5 @@
 // Our kernels on the selected GPU, by name and type of elements. They are
-// compiled when the first of a source is asked for (half a second).
+// compiled when the first of a source is needed (half a second).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,14 +20,14 @@ extern const char* const kBatchNormKernels;  // kernels/batch_norm{,_pool}.cu
 extern const char* const kMomentKernels;     // kernels/moments.cu
 extern const char* const kReluKernels;       // kernels/relu.cu
 
-constexpr int64_t kVectorBytes = 16;  // what a thread reads at once
+constexpr int64_t kVectorBytes = 16;  // bytes that a thread reads at once
 
 // `source`: one of the last three. Any thread; never unloaded.
 // DeviceError where it cannot be compiled.
 cudaKernel_t own_kernel(const char* source, const char* name,
                         at::ScalarType type);
 
-// What own_kernel() says of the selected GPU; "" where it can compile.
+// The error of own_kernel() on the selected GPU; "" where it can compile.
 std::string kernels_problem();
 
 // Of the thread: its GPU, and what that has.
@@ -39,7 +39,7 @@ cudaStream_t current_stream();
 // that names `what`.
 void require_vectors(const at::Tensor& map, const char* what);
 
-// The kernel of `source`, for maps of `type`, on the current stream.
+// The kernel of `source`, for maps of `type`, on the current CUDA stream.
 template <class... Parameters>
 void launch(const char* source, const Kernel<void(Parameters...)>& kernel,
             at::ScalarType type, dim3 blocks, dim3 threads,

@@ -1,4 +1,4 @@
-// The CUDA runtime's own word on the driver and its GPUs.
+// What the CUDA runtime says of the driver and its GPUs.
 #pragma once
 
 #include "chexnet/launch/machine/gpu_access.hpp"

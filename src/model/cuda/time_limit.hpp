@@ -12,9 +12,9 @@
 
 namespace chexnet {
 
-// Does `work` on a thread of its own and returns what it gives or throws.
-// Nothing when the deadline of a collective passes: the thread is left behind,
-// so `work` owns all that it uses.
+// Does `work` on a new thread and returns what it gives or throws. Nothing when
+// the deadline of a collective passes: the thread is abandoned, so `work` owns
+// all that it uses.
 template <class Work>
 auto within(double timeout_s, Work work) -> std::optional<decltype(work())> {
   std::packaged_task<decltype(work())()> task(std::move(work));

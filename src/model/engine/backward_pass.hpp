@@ -1,6 +1,6 @@
-// What backward passes of convolutions share. They sum weight gradients over
+// Shared by backward passes of convolutions. They sum weight gradients over
 // pixels: few parts, each with its own sums, so that the result does not depend
-// on threads. More threads than parts share a part by input channels, which
+// on threads. More threads than parts divide a part by input channels, which
 // changes no sum.
 #pragma once
 
@@ -18,8 +18,8 @@ struct BackwardCut {
   int ranges = 1, blocks = 1;  // blocks of 32 input channels
 
   static constexpr int kParts = 4;
-  // `most_parts` limits parts where sums leave the caches, since each is
-  // written and read once more; `least_ranges` divides them in any case.
+  // `most_parts` limits parts where sums leave the caches, since each is stored
+  // and loaded once more; `least_ranges` divides them in any case.
   BackwardCut(int64_t count, int channels, int threads_,
               int most_parts = kParts, int least_ranges = 1)
       : items{count,

@@ -1,5 +1,5 @@
-// What a layer needs to describe itself, before there is memory: its maps go
-// into the plan, and it says what else it will work in.
+// For a layer's description of itself, before there is memory: its maps go into
+// the plan, with the sizes of its work space.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +22,14 @@ struct MapShape {
     return static_cast<size_t>(pixels()) * static_cast<size_t>(channels) *
            sizeof(S);
   }
-  // Behind a 3x3 window of stride 2 and padding 1.
+  // After a 3x3 window of stride 2 and padding 1.
   MapShape halved() const {
     return {images, (height - 1) / 2 + 1, (width - 1) / 2 + 1};
   }
 };
 
 // Moments of the plan: forward counts up from 0, backward mirrors it, so the
-// backward of what runs at moment m runs at kTurn - m.
+// backward of moment m is at kTurn - m.
 inline constexpr int kTurn = 1 << 20;
 
 template <class S>
@@ -37,12 +37,12 @@ struct Build {
   using A = Accumulator<S>;
   const Kernels<S>& kernels;
   const FlatParameters& parameters;
-  int threads = 1;        // of the pool that will run it
+  int threads = 1;        // of the pool that will compute it
   bool training = false;  // the layer that is being described
   bool winograd = false;
   MemoryPlan plan{};
-  int moment = 0;  // of the layer that is being described
-  // Largest any pass asks for: memory that lives within one pass.
+  int moment = 0;  // of the layer being described
+  // The most that any pass needs: memory that lives within one pass.
   size_t workspace = 0;
   size_t workspace_of_thread = 0;  // the same of a pass of one thread alone
   size_t kept = 0;                 // bytes that live as long as the network

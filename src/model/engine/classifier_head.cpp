@@ -84,7 +84,7 @@ void ClassifierHead<S>::dfeatures_of(const A* dlogits, int image,
       into[c] += dlogits[image * findings_ + k] * weight_[k * channels_ + c];
 }
 
-// A mean hands each of its pixels the same share.
+// The gradient of a mean is the same for each pixel.
 template <class S>
 void ClassifierHead<S>::feature_gradient(const Run<S>& run, const A* dlogits,
                                          A* into) const {

@@ -18,7 +18,8 @@ class ClassifierHead {
 
   // logits [images][findings]
   void forward(const Run<S>& run, const FeatureMap<S>& in, A* logits) const;
-  // What forward averages, pixel by pixel: [images][height][width][channels].
+  // The map that forward averages, pixel by pixel:
+  // [images][height][width][channels].
   void features(const Run<S>& run, const FeatureMap<S>& in, A* into) const;
   // The gradient of sum(dlogits * logits) by features().
   void feature_gradient(const Run<S>& run, const A* dlogits, A* into) const;

@@ -29,7 +29,7 @@ class Convolution3x3 {
     return forward_(run, in, out, pitch);
   }
   void pack(const Run<S>& run) const { forward_.pack(run); }
-  // For inference: of a map behind its BatchNorm and ReLU.
+  // For inference: of a map after its BatchNorm and ReLU.
   void forward_normalized(const Run<S>& run, const S* in, int64_t in_pitch,
                           S* out, int64_t pitch, ImageRange images) const {
     forward_.normalized(run, in, in_pitch, out, pitch, images);

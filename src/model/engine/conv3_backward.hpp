@@ -1,7 +1,7 @@
 // Backward of a 3x3 convolution: the gradient of its input goes through the
 // ReLU before it as it leaves the registers, and the input, normalized once
 // more, is used at once for the gradient of the weights. A class for each of
-// two algorithms, each in its own file.
+// two algorithms, each in its file.
 #pragma once
 
 #include <algorithm>

@@ -24,7 +24,7 @@
 //     parity  (0,0): tap 4         (0,1): taps 3 5
 //             (1,0): taps 1 7      (1,1): taps 0 2 6 8
 //
-// so there are four classes of input pixels, each with its own list of taps
+// so there are four classes of input pixels, each with its list of taps
 // (`classes_`).
 namespace chexnet {
 namespace {

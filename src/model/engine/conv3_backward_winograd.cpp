@@ -12,7 +12,7 @@
 //
 // A task goes by chunks of tiles, which know nothing of each other, and takes a
 // chunk's input channels in slices. It reads the maps themselves: the input is
-// normalized once for dx, and once more as y, into its own form.
+// normalized once for dx, and once more as y, into another form.
 namespace chexnet {
 namespace {
 

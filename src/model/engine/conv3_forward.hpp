@@ -22,7 +22,7 @@ class Conv3Forward {
   void pack(const Run<S>& run) const {
     pack(run, run.template kept_at<A>(packed_));
   }
-  // For inference: what it reads is already behind BatchNorm and ReLU.
+  // For inference: BatchNorm and ReLU are already applied to its input.
   void normalized(const Run<S>& run, const S* in, int64_t in_pitch, S* out,
                   int64_t pitch, ImageRange images) const;
 

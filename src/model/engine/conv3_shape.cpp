@@ -14,9 +14,8 @@
 //        0 0 0 0 0    two rows of zeros below: two rows of fewer than 7
 //        0 0 0 0 0    pixels, multiplied together, read past the last one
 //
-// Invariant: zeros are written once per task (clear_border) and never again;
-// rows of pixels are overwritten by the next image of the same place in a
-// group.
+// Invariant: zeros are set once per task (clear_border) and never again; the
+// next image at the same position in a group overwrites the rows of pixels.
 namespace chexnet {
 namespace {
 

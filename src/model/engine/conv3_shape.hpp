@@ -1,4 +1,4 @@
-// What forward and backward of a 3x3 convolution share: sizes, and how a batch
+// Shared by forward and backward of a 3x3 convolution: sizes, and how a batch
 // is cut into groups of images that one task pads and works on.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace chexnet {
 template <class S>
 struct Conv3Shape {
   using A = Accumulator<S>;
-  // Slack before a panel: in a padded image the unit left of the first pixel is
-  // written too.
+  // Slack before a panel: stores to a padded image also touch the unit left of
+  // the first pixel.
   static constexpr int64_t kSlack = kBlock;
 
   // stride 1 or 2

@@ -12,8 +12,8 @@
 //
 // The gradient map has the same layout. Backward, from the last layer to the
 // first: a layer takes the gradient of its own 32 channels, to which all later
-// layers have added by then, and adds to the prefix. Invariant: before layer i
-// runs backward, the gradient of its channels is complete but for offset and
+// layers have added by then, and adds to the prefix. Invariant: before backward
+// of layer i, the gradient of its channels is complete but for offset and
 // slope, which final_gradient applies (norm.hpp).
 namespace chexnet {
 
@@ -30,8 +30,8 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in,
   assert(layers > 0 && in % kOutputs == 0 && growth_ % kOutputs == 0);
   const int producer = build.moment;
   const size_t bytes = shape.bytes<S>(width_);
-  // In inference threads are in different layers at a time, each with images of
-  // its own.
+  // In inference threads are in different layers at a time, each with other
+  // images.
   const int shared =
       build.training ? -1
                      : build.plan.add(bytes, producer + 1, producer + layers);
@@ -89,7 +89,7 @@ void DenseBlock<S>::forward(const Run<S>& run) const {
 //                                      next
 //
 // Nobody waits for another thread between two layers. Where threads would be
-// left without images, all of them share each layer instead.
+// left without images, all of them divide each layer instead.
 template <class S>
 void DenseBlock<S>::infer(const Run<S>& run) const {
   Run<S> packed = run;

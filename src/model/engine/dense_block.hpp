@@ -1,10 +1,9 @@
 // Dense blocks without concatenation (Huang et al., CVPR 2017). All features of
 // a block are in one channels-last map, their gradients in another; each layer
-// reads the first channels and writes the next 32. A channel's batch statistics
-// are computed once, by its producer, and shared by every layer that reads it;
-// what their BatchNorms take off its gradient is linear in the channel, so it
-// is added up per channel and applied once, when the producer consumes the
-// gradient.
+// reads the first channels and writes the next 32. A channel's producer
+// computes its batch statistics once, for every layer that reads it; what their
+// BatchNorms subtract from its gradient is linear in the channel, so it is
+// summed per channel and applied once, when the producer consumes the gradient.
 #pragma once
 
 #include <string>
@@ -35,7 +34,7 @@ template <class S>
 class DenseBlock {
  public:
   using A = Accumulator<S>;
-  // Described right after what produces its first `in` channels.
+  // Described right after the layer of its first `in` channels.
   DenseBlock(Build<S>& build, const std::string& name, int in, int layers,
              const DenseNetSpec& spec, MapShape shape);
 
@@ -54,7 +53,7 @@ class DenseBlock {
     Norm<S> norm2;
     Convolution3x3<S> conv2;
     int bottleneck;  // plan buffer: conv1's output, in inference of all layers
-    int d;           // plan buffer: its gradient, behind norm2
+    int d;           // plan buffer: its gradient, after norm2
   };
   void infer(const Run<S>& run) const;
   void infer(const Run<S>& run, ImageRange images) const;

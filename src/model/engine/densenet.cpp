@@ -4,8 +4,8 @@
 // transition one more. The stem writes straight into the first block's map, a
 // transition into the next block's, so there is no copy between them.
 //
-// Frozen parts are described and run as in inference. The last of them writes
-// into a map of which the first trained block takes batch statistics.
+// Frozen parts are described and computed as in inference. The last of them
+// writes into a map of which the first trained block takes batch statistics.
 namespace chexnet {
 
 template <class S>

@@ -22,7 +22,7 @@ class DenseNet {
   void forward(const Run<S>& run, const uint8_t* images, A* logits) const;
   void backward(const Run<S>& run, const uint8_t* images,
                 const A* dlogits) const;
-  // What the head reads, after forward.
+  // The head's input, after forward.
   FeatureMap<S> features(const Run<S>& run) const;
   const ClassifierHead<S>& head() const { return *head_; }
 

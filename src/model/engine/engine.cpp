@@ -87,7 +87,7 @@ class NetworkEngine final : public Engine {
 
  private:
   Run<S> run(const MicroBatch& micro_batch) {
-    // Made to run, not to be measured.
+    // Made to compute, not to be measured.
     assert(arena_ != nullptr && thread_pool_ != nullptr);
     assert(micro_batch.index >= 0 && micro_batch.index < micro_batch.count);
     LinearAllocator allocator(arena_->reserve(bytes()));

@@ -1,8 +1,8 @@
-// Each set is compiled with compiler flags of its own (src/CMakeLists.txt) and
+// Each set is compiled with its own compiler flags (src/CMakeLists.txt) and
 // called only where the processor has its instructions. A later entry of the
-// list is a wider one, and the last is taken unless another is asked for by
-// name, or by the variable of the environment that limits LibTorch's operators,
-// too: with it a processor computes as one without the wider sets would.
+// list is a wider one, and the last is taken unless the caller names another,
+// or the environment variable does that also limits LibTorch's operators: with
+// it a processor computes as one without the wider sets would.
 #include "chexnet/model/engine/kernels.hpp"
 
 #include "chexnet/core/text_format.hpp"
@@ -72,7 +72,7 @@ const std::vector<Available>& known_sets() {
   return list;
 }
 
-// What the environment asks for; "" for nothing. Other processors than x86-64
+// The set that the environment names; "" for none. Other processors than x86-64
 // have other names in it.
 std::string limit() {
 #if defined(__x86_64__)

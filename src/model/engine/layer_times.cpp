@@ -1,5 +1,5 @@
-// A ceiling is the best of a few rounds: what else runs on the machine only
-// ever makes a round slower. Work per round is fixed, and bytes of a copy are
+// A ceiling is the best of a few rounds: other work on the machine only ever
+// makes a round slower. Work per round is fixed, and bytes of a copy are
 // counted twice, as read and as written.
 #include "chexnet/model/engine/layer_times.hpp"
 

@@ -127,7 +127,7 @@ double forward_multiply_adds(const NetworkSpec& spec, int side,
 namespace {
 
 MapGrid grid_behind(const NetworkSpec& spec, int halvings) {
-  MapGrid grid{0.5, 4};  // behind the stem
+  MapGrid grid{0.5, 4};  // after the stem
   const bool pools = std::holds_alternative<DenseNetSpec>(spec.family);
   for (int halved = 0; halved < halvings; ++halved) {
     if (pools) grid.first += grid.step / 2;

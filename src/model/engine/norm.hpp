@@ -14,8 +14,8 @@ namespace chexnet {
 inline constexpr double kNormEpsilon = 1e-5;  // torchvision's
 
 // Of a map's channels, in the network's kept memory: mean, 1 / sqrt(variance +
-// epsilon), variance (biased), and the sums of what BatchNorms that read a
-// channel take off its gradient: dx = d - offset - slope * (x - mean).
+// epsilon), variance (biased), and the sums that BatchNorms which read a
+// channel subtract from its gradient: dx = d - offset - slope * (x - mean).
 template <class S>
 class ChannelStatistics {
  public:

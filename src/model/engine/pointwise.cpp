@@ -11,12 +11,12 @@
 //     ==== tile 0 ====  BN+ReLU                          x weights
 //     ==== tile 1 ====  ------> | block 0 | block 1 | ...  ------>  ==== tile 0
 //
-// Forward, a part is a run of tiles with its own sums of the outputs. Backward,
-// the tile's dy is multiplied by the weights; as the result leaves the
-// registers it goes through the ReLU to memory and the normalized input is made
-// again, which meets dy once more for the weights' gradient. Invariant: who
-// computes a tile never matters; sums belong to parts, and parts are added in
-// order.
+// Forward, a part is consecutive tiles with their sums of the outputs.
+// Backward, the tile's dy is multiplied by the weights; as the result leaves
+// the registers it goes through the ReLU to memory and the normalized input is
+// made again, which meets dy once more for the weights' gradient. Invariant:
+// who computes a tile never matters; sums belong to parts, and parts are added
+// in order.
 namespace chexnet {
 namespace {
 

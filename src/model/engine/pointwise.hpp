@@ -35,7 +35,7 @@ class PointwiseConvolution {
   void pack(const Run<S>& run) const {
     pack(run, run.template kept_at<A>(packed_));
   }
-  // For inference: behind the BatchNorm (scale, shift) and ReLU that follow.
+  // For inference: with the BatchNorm (scale, shift) and ReLU that follow.
   void forward_normalized(const Run<S>& run, const FeatureMap<S>& in, S* out,
                           int64_t pitch, const A* scale, const A* shift,
                           ImageRange images) const {

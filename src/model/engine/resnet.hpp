@@ -1,5 +1,5 @@
 // ResNet in bottleneck form (He et al., CVPR 2016), with the stride on the 3x3
-// as in torchvision. The sum behind each bottleneck is kept; its ReLU needs no
+// as in torchvision. The sum after each bottleneck is kept; its ReLU needs no
 // mask, because the kept value is positive exactly where ReLU was open.
 // Gradients of a stage's sums live in one map that is updated in place.
 #pragma once
@@ -98,7 +98,7 @@ class ResNet {
   void forward(const Run<S>& run, const uint8_t* images, A* logits) const;
   void backward(const Run<S>& run, const uint8_t* images,
                 const A* dlogits) const;
-  // What the head reads, after forward.
+  // The head's input, after forward.
   FeatureMap<S> features(const Run<S>& run) const;
   const ClassifierHead<S>& head() const { return *head_; }
 

@@ -1,4 +1,4 @@
-// What a layer needs to run.
+// The arguments of a layer's passes.
 #pragma once
 
 #include "chexnet/comm/communicator.hpp"

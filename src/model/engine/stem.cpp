@@ -16,10 +16,10 @@
 // values apart. In bf16 pairs a unit is the two pixels of a row.
 //
 // What is added is the same for all outputs whose taps are all inside; along
-// the borders it differs. An output has a place in its row and one in its
-// column: which taps of the kernel are inside the image. There are five (seven
-// taps, two outputs at the beginning and at most two at the end), fewer or
-// others for tiny images.
+// the borders it differs. An output has a class (`place`) along its row and one
+// along its column: which taps of the kernel are inside the image. There are
+// five (seven taps, two outputs at the beginning and at most two at the end),
+// fewer or others for tiny images.
 //
 // Forward, the convolution's output is kept, then normalized and pooled in a
 // second pass, because the statistics need the whole batch. The pool notes
@@ -299,7 +299,7 @@ void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
   const uint8_t* chosen = run.template buffer<uint8_t>(chosen_);
   const Cut cut{input_.images, space.sums.parts};
   const int64_t in_pooled = int64_t{pooled_.height} * pooled_.width;
-  // Each row of the gradient behind the pool is made twice, first for
+  // Each row of the gradient at the pool's input is made twice, first for
   // BatchNorm's sums, then for the weights: cheaper than keeping a map four
   // times the size of the pooled one.
   const auto scatter = [&](int64_t i, int y, Panel<A> panel) {

@@ -58,8 +58,8 @@ class Stem {
 
   MapShape input_, conv_, pooled_;
   int64_t row_;  // values between two pairs of rows of the padded image
-  // Along one axis (images are square): the taps inside the image, of each
-  // place that an output can have; and the places of all outputs.
+  // Along one axis (images are square): the taps inside the image, for each
+  // class of outputs (stem.cpp); and the classes of all outputs.
   struct Taps {
     int first, last;
     bool operator==(const Taps&) const = default;

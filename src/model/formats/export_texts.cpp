@@ -15,8 +15,8 @@ Json input_shape(const ModelDescription& model, ModelInput input) {
   return {"N", input == ModelInput::kFloat ? 3 : 1, model.crop, model.crop};
 }
 
-// What becomes of gray values: divided, minus the mean, by the deviation of
-// each channel.
+// The scaling of gray values: divided, minus the mean, by the deviation of each
+// channel.
 Json scaling(const ModelDescription& model, ModelInput input) {
   if (input == ModelInput::kOneChannel)  // 1024 (2 gray / 255 - 1)
     return {{"divide_by", 255},

@@ -1,6 +1,5 @@
 // Others' weights by torchvision's names. Arrays stay where the file is mapped;
-// only a gray stem, which is turned into one of three channels, has memory of
-// its own.
+// only a gray stem, which is turned into one of three channels, is copied.
 #include "chexnet/model/formats/foreign_weights.hpp"
 
 #include <cstring>
@@ -43,8 +42,8 @@ ForeignWeights::ForeignWeights(const SafetensorsFile& file, std::string origin,
 }
 
 // TorchXRayVision reads one channel in its own scale of pixels. The weight is
-// spread over three channels, and the scale goes into it and into the running
-// mean behind it, so that the network computes the same from our input.
+// spread over three channels, and the scale goes into it and into the next
+// running mean, so that the network computes the same from our input.
 void ForeignWeights::turn_gray_stem(const InputScale& scale) {
   for (const auto& [convolution, mean] : kStems) {
     NamedArray* weight = find_own(convolution);

@@ -19,9 +19,9 @@ void turn_stem(const InputScale& scale, FloatTensors& tensors) {
 
 }  // namespace
 
-// All arrays keep their place and metadata, so a file that is read back says
-// the same; what is stored in another type becomes fp32, which the others'
-// loaders expect.
+// All arrays keep their position and metadata, so a file that is read back says
+// the same; arrays of another type become fp32, which the others' loaders
+// expect.
 void write_named_weights(const std::filesystem::path& path,
                          const SafetensorsFile& file,
                          const ModelDescription& model, WeightsFor library) {

@@ -33,8 +33,8 @@ class OnnxGraph {
   OnnxGraph(const OnnxGraph&) = delete;  // the writer refers to the text
   OnnxGraph& operator=(const OnnxGraph&) = delete;
 
-  // What the names of further nodes and constants begin with, so that several
-  // networks are kept apart.
+  // The prefix of further nodes' and constants' names, so that several networks
+  // are kept apart.
   void set_scope(const std::string& scope) { scope_ = scope; }
   // Return the name that further nodes use.
   std::string add(const Node& node);

@@ -29,7 +29,7 @@ class Layers {
   Layers(OnnxGraph& graph, const FloatTensors& weights)
       : graph_(graph), weights_(weights) {}
 
-  // All return the name of what they compute.
+  // All return the name of their output.
   std::string convolution(const std::string& x, const std::string& name,
                           const Window& window) {
     const FloatTensor& weight = find(name + ".weight");
@@ -126,7 +126,7 @@ std::string backbone(OnnxGraph& graph, Layers& layers, const DenseNetSpec& spec,
 }
 
 // Its input is added to what three convolutions make of it, as it is or through
-// a convolution of its own.
+// a fourth convolution.
 std::string bottleneck(OnnxGraph& graph, Layers& layers, const std::string& x,
                        const std::string& name, int64_t stride, bool projects) {
   std::string y = layers.convolution(x, name + ".conv1", {.kernel = 1});

@@ -1,5 +1,5 @@
-// What others call the tensors of these networks. Ours are torchvision's names,
-// and timm's are the same.
+// Other libraries' names of these networks' tensors. Ours are torchvision's
+// names, and timm's are the same.
 #pragma once
 
 #include <string>

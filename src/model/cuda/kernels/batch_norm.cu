@@ -1,5 +1,5 @@
-// BatchNorm of channels-last maps, with what often stands around it: a shortcut
-// that is added, ReLU, and gradients that came another way. After vectors.cu.
+// BatchNorm of channels-last maps, with its frequent neighbors: a shortcut that
+// is added, ReLU, and gradients that came another way. After vectors.cu.
 //
 // A map is rows (images x height x width) of channels. A thread has one vector,
 // the same channels of many rows. blockDim.x vectors times blockDim.y rows are
@@ -148,7 +148,7 @@ __device__ inline bool add_all(const float (&sums)[kSums],
     reinterpret_cast<Quad*>(total)[team * quads + quad] = sum;
   }
   __syncthreads();
-  // Each thread reads and writes columns of its own.
+  // Each thread reads and writes other columns.
   for (int j = thread; j < own; j += threads) {
     float sum = 0;
     for (int t = 0; t < teams; ++t) sum += total[t * own + j];
@@ -161,7 +161,7 @@ __device__ inline bool add_all(const float (&sums)[kSums],
 
 // Of each channel of x, whose rows are dense: mean and variance. Or, where
 // `moments` is given, that alone, [2 * channels + 1]: means, variances and the
-// number of rows, for who has the other ranks' too. Rows are also written to
+// number of rows, for a merge with the other ranks' moments. Rows also go to
 // `copy`, where it is given.
 // The sums are of distances from the mean of eight rows, so that a mean far
 // from 0, or one strange pixel, takes few digits from the variance.

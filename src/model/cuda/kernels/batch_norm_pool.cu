@@ -1,4 +1,4 @@
-// BatchNorm, ReLU and the pooling behind it in one pass, so that the map before
+// BatchNorm, ReLU and the pooling after it in one pass, so that the map before
 // it is pooled, and its gradient, are never in memory. After batch_norm.cu.
 //
 // Windows are two pixels apart, so both ways work by tiles of 2x2 pixels, the
@@ -9,7 +9,7 @@
 //   max       window (y, x) is of 3x3 pixels around the tile's first. So a
 //             tile's pixels are in windows (y, x) to (y + 1, x + 1)
 //
-// As a thread's row, where place() has one, it has a window or a tile.
+// Where place() speaks of a thread's row, here it is a window or a tile.
 
 struct Tile {
   int image, y, x;

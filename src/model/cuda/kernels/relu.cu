@@ -1,5 +1,5 @@
-// The gradient of a ReLU behind a sum. After vectors.cu. A thread has one
-// vector of the result after the other.
+// The gradient of a ReLU after a sum. After vectors.cu. A thread has one vector
+// of the result after the other.
 
 // dx = dy (+ residual) where y > 0.
 KERNEL void __launch_bounds__(256)

@@ -1,9 +1,9 @@
-// What all kernels of maps share: their elements, 16 bytes at once. After
+// For all kernels of maps: their elements, 16 bytes at once. After
 // kernel_arguments.hpp. Compiled on
 // the machine for its GPU (kernel_compiler.hpp), once for each type of elements;
 // tests compile it for the CPU (tests/fakes/cuda_kernels.hpp).
 //
-// ELEMENT_FP32, ELEMENT_FP16 or ELEMENT_BF16 is defined by who compiles.
+// ELEMENT_FP32, ELEMENT_FP16 or ELEMENT_BF16 is defined by the compiling code.
 
 struct alignas(16) Vector {
   unsigned int words[4];
@@ -29,8 +29,8 @@ __device__ inline unsigned short float_to_half(float value) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
 }
-// What blocks write for others: a fence before an atomic operation shows it to
-// who sees that operation.
+// Stores for other blocks: a fence before an atomic operation shows them to
+// blocks that see that operation.
 __device__ inline void store_across_blocks(float* to, float value) {
   *to = value;
 }

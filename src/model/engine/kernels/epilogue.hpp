@@ -1,6 +1,6 @@
-// What happens to a group of up to 14 pixels x 32 outputs as it leaves the
-// registers: stored with the statistics of its channels, or, in backward, sent
-// through ReLU with BatchNorm's two sums.
+// Takes a group of up to 14 pixels x 32 outputs from the registers: stores it
+// with the statistics of its channels, or, in backward, sends it through ReLU
+// with BatchNorm's two sums.
 #pragma once
 
 #include "multiply.hpp"
@@ -76,14 +76,14 @@ CHEXNET_INLINE void prefetch_outputs(const S* at) {
     __builtin_prefetch(at + c, 0, Locality);
 }
 
-// The same of a pixel that will soon be written.
+// The same of a pixel that will soon be stored.
 template <class S>
 CHEXNET_INLINE void prefetch_for_writing(const S* at) {
   for (int c = 0; c < kOutputs; c += 64 / static_cast<int>(sizeof(S)))
     __builtin_prefetch(at + c, 1);
 }
 
-// One vector of channels of an epilogue: constants and running sums.
+// One vector of channels of an epilogue: constants and accumulating sums.
 template <class S>
 struct EpilogueLane {
   using A = Accumulator<S>;

@@ -1,4 +1,5 @@
-// The kernels of table.hpp for any processor, with what its ABI promises.
+// The kernels of table.hpp for any processor, with the instructions that its
+// ABI promises.
 #include "table.hpp"
 
 namespace chexnet {

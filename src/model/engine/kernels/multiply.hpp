@@ -100,7 +100,7 @@ MultiplyTile<A> tile_of(int rows, std::integer_sequence<int, Rows...>) {
 #define CHEXNET_VECTOR_REGISTER "v"
 #endif
 
-// What the registers can do at most, for comparison.
+// The peak rate of multiplications in registers, for comparison.
 // The compiler unrolls loops that count.
 template <class A, bool Pair>
 double fma_loop(int rounds) {
@@ -151,7 +151,7 @@ CHEXNET_INLINE void multiply_group(const A* a, const int64_t* offsets,
 }
 
 // Two rows of a map, `apart`, of at most 7 pixels each: into out[0] .. and
-// out[7] .. . What the narrower ones leave is not to be used.
+// out[7] .. . Outputs beyond narrower rows are undefined.
 constexpr bool kTwoRowsAtOnce = kTileRows == 2 * kHalfGroup;
 template <class A, bool Pair, int Step>
 CHEXNET_INLINE void multiply_two_rows(const A* a, int64_t apart,
@@ -186,7 +186,7 @@ struct BlockOffsets {
   }
 };
 
-// Asks for the lines of NextRows in equal portions.
+// Prefetches the lines of NextRows in equal portions.
 class Prefetcher {
  public:
   Prefetcher(const NextRows& next, int portions)

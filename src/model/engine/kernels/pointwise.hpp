@@ -98,7 +98,7 @@ struct Pointwise {
         }
     }
   };
-  // Its share of the rows of the group that begins at p, for outputs o ...
+  // Its part of the rows of the group that begins at p, for outputs o ...
   static CHEXNET_INLINE RowsOfNext rows_of_next(const NextTile<S>& next, int p,
                                                 int o, int outputs, S* out,
                                                 int64_t pitch, int rows) {

@@ -1,5 +1,6 @@
-// Tiles of 1x1 convolutions, backward. What leaves the registers goes through
-// ReLU and into BatchNorm's sums while the next group of pixels is multiplied:
+// Tiles of 1x1 convolutions, backward. The result goes from the registers
+// through ReLU into BatchNorm's sums while the next group of pixels is
+// multiplied:
 //
 //     multiply   group 0   group 1   group 2   ...
 //     epilogue             group 0   group 1   ...   the last one
@@ -59,9 +60,9 @@ struct PointwiseBack {
   };
 
   // The epilogue of the last group, a few rows between the steps of the sums of
-  // the group that is multiplied now. Memory is asked for the rows of `now` one
-  // by one, because a burst of requests would hold up the products. Until it is
-  // their turn panels and weights have passed through L1, so they are asked for
+  // the group that is multiplied now. The rows of `now` are prefetched one by
+  // one, because a burst of prefetches would hold up the products. By their
+  // turn panels and weights have passed through L1, so they are prefetched
   // again shortly before.
   template <AccumulateMode How>
   struct RowsOfLast {
@@ -181,7 +182,7 @@ struct PointwiseBack {
     }
   }
 
-  // Asks for the four pixels of each row of a group while it is multiplied.
+  // Prefetches the four pixels of each row of a group while it is multiplied.
   struct AskForFour {
     static constexpr bool kAny = true;
     const GradientEpilogue<S>* epilogue;

@@ -1,4 +1,4 @@
-// What each instruction set's file provides.
+// The functions of each instruction set's file.
 #pragma once
 
 #include "chexnet/model/engine/kernels.hpp"

@@ -56,8 +56,8 @@ constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
 #define CHEXNET_INLINE inline __attribute__((always_inline))
 
 // a * b + c, rounded once where the instruction set can. A compiler fuses the
-// two by itself, but not where it moves them apart, and bits then depend on
-// what it moved.
+// two by itself, but not where it moves them apart, and bits then depend on its
+// moves.
 template <class V>
 CHEXNET_INLINE V fused(V a, V b, V c) {
 #if defined(__AVX512F__)
@@ -140,7 +140,7 @@ CHEXNET_INLINE void store(Bf16* p, Vec<float> v) {
   std::memcpy(p, &half, sizeof half);
 #endif
 }
-// What a load after a store of type S gives.
+// The value after a store and a load as type S.
 template <class S>
 CHEXNET_INLINE Vec<Accumulator<S>> as_stored(Vec<Accumulator<S>> v) {
   if constexpr (sizeof(S) == 2) {

@@ -63,8 +63,8 @@ struct Stem {
       }
   }
 
-  // Row `py` of the pooled map. `chosen` [pooled width][channels]: the window's
-  // place of the first largest value; may be null.
+  // Row `py` of the pooled map. `chosen` [pooled width][channels]: the index in
+  // the window of the first largest value; may be null.
   static void pool_row(const FeatureMap<S>& map, int height, int width, int py,
                        S* out, int64_t pitch, uint8_t* chosen,
                        Moments moments) {

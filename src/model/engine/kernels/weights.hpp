@@ -107,7 +107,7 @@ struct Weights {
   }
 
   // Of the sums of 16 kernels, [taps or frequencies][16], all parts together.
-  // The next 16 kernels' are asked for meanwhile.
+  // The next 16 kernels' are prefetched meanwhile.
   template <int Count>
   static CHEXNET_INLINE void total(const A* sums, const int64_t* offsets,
                                    int64_t part_step, int parts,
@@ -180,8 +180,8 @@ struct WinogradWeights {
     out[2] = plus(plus(u[5], kNear / 2, near), 2 * kFar, far);
   }
 
-  // Frequencies often lie in the same set of a cache, so whole lines are
-  // written.
+  // Frequencies often lie in the same set of a cache, so this stores whole
+  // lines.
   static void pack(const WeightMatrix<A>& from, int first_output, int first,
                    int last, bool flipped, int64_t frequency_step, A* to) {
     alignas(64) A g[9][kOutputs], u[kSide * kSide][kOutputs];

@@ -126,7 +126,8 @@ struct Winograd {
     out[5] = d[3];
   }
 
-  // What the tile to the right reads and neither this one nor the ones above.
+  // Prefetches the pixels that only the tile to the right reads, not this one
+  // nor those above.
   template <class Ask>
   static CHEXNET_INLINE void ask_for_next(const Window& window,
                                           const Ask& ask) {
@@ -337,7 +338,7 @@ struct Winograd {
     }
   }
 
-  // Asks for a tile's pixels of the epilogue's two maps, a few at a time.
+  // Prefetches a tile's pixels of the epilogue's two maps, a few at a time.
   class AskForOutputs {
    public:
     AskForOutputs(const GradientEpilogue<S>& epilogue, const Corners& corners,

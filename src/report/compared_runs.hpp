@@ -1,4 +1,4 @@
-// What a page of several runs is of.
+// The contents of a page of several runs.
 #pragma once
 
 #include <filesystem>

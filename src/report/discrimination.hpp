@@ -1,4 +1,4 @@
-// What the figures of a split let a reader say, in words.
+// Conclusions from the figures of a split, in words.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace chexnet {
 
-// How far images with a finding are told from those without, judged by the
-// LOWER end of the 95 % interval of the AUROC, so that little data never looks
-// good. Each interval is of its finding alone, not corrected for the choice
-// among all of them. The steps 0.8 and 0.7 are those of Hosmer and Lemeshow
-// (Applied Logistic Regression, 2000), "excellent" and "acceptable".
+// How well images with a finding are told from those without, by the LOWER end
+// of the 95 % interval of the AUROC, so that little data never looks good. Each
+// interval is of its finding alone, not corrected for the choice among all of
+// them. The steps 0.8 and 0.7 are those of Hosmer and Lemeshow (Applied
+// Logistic Regression, 2000), "excellent" and "acceptable".
 struct Discrimination {
   // Names of findings; each is in one list.
   std::vector<std::string> well;       // at least 0.8
@@ -32,7 +32,7 @@ Discrimination discrimination_of(const Json& evaluation);
 // One sentence for each list that is not empty.
 std::vector<std::string> sentences_of(const Discrimination& found);
 
-// What such a network must not be used for. `results`: all of results.json.
+// Uses for which such a network is unfit. `results`: all of results.json.
 std::vector<std::string> limits_of_use(const Json& results,
                                        const std::string& split);
 

@@ -31,7 +31,7 @@ inline std::string interval_text(const std::optional<PercentileInterval>& found,
          fixed(found->interval.high, digits);
 }
 
-// What a mean AUROC is of: " over 8 findings".
+// The findings of a mean AUROC: " over 8 findings".
 inline std::string over_findings(int64_t findings, bool rough) {
   if (findings == 0) return "";
   return " over " + counted(findings, "finding") +

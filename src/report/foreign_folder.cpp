@@ -1,5 +1,5 @@
-// Everything is opened relative to the folder's descriptor, and looked at when
-// it is open: its owner may put another file in its place at any time.
+// Everything is opened relative to the folder's descriptor, and checked when it
+// is open: its owner may replace a file at any time.
 #include "foreign_folder.hpp"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
 
-// What the link `fd` says; empty where it is none of this user or of root.
+// The target of the link `fd`; empty where it is none of this user or of root.
 std::string target_of_own_link(int fd) {
   struct stat info {};
   std::array<char, PATH_MAX> target{};

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 constexpr double kBusyRule = 0.8, kMeanRule = 90;
 
-// By cause: what the GPU waited for, and what helps.
+// By cause: what the GPU waited for, and the remedy.
 struct CauseText {
   const char *what, *help;
 };
@@ -50,7 +50,7 @@ std::string idle_figure(size_t cause) {
   return std::string("idle_") + kIdleCauseNames[cause];
 }
 
-// What the figure is of one GPU; 0: not told.
+// The figure of one GPU; 0: unknown.
 double figure_of(const GpuTotals& totals, const std::string& name, int rank) {
   const auto figure = totals.by_rank.find(name);
   if (figure == totals.by_rank.end()) return 0;

@@ -36,7 +36,7 @@ cv::Mat shown_picture(const GrayImage& picture, int most_width) {
   return smaller;
 }
 
-// The map's place in whole pixels of the shown picture.
+// The map's area in whole pixels of the shown picture.
 cv::Rect place_in(const Box& place, const cv::Size& size) {
   const int left = static_cast<int>(std::lround(place.left * size.width)),
             top = static_cast<int>(std::lround(place.top * size.height)),

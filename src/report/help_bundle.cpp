@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 // Two passes over the same records. The first gathers names, because each file
 // names some that the others hold without saying what they are: a log's
 // sentence about "node17" is known to name a host from the start line of
-// metrics.jsonl. Only then is anything written.
+// metrics.jsonl. Nothing is written before.
 //
 //   config, metrics, post-mortems, log, split.csv  ->  names_of  ->  Redaction
 //   config, metrics, post-mortems, log  ->  text_for_help(Redaction)  ->  tar
@@ -270,7 +270,7 @@ fs::path collect_for_help(const fs::path& run_folder,
     }
 
   const fs::path packed = place.path() / "packed", archive = name + ".tar.gz";
-  // tar's own heads name user and group of each file.
+  // tar's headers name user and group of each file.
   const auto tar = output_of(
       {"tar", "-C", place.path().string(), "--owner=0", "--group=0",
        "--numeric-owner", "--sort=name", "-czf", packed.string(), name},

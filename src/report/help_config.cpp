@@ -11,9 +11,9 @@
 namespace chexnet {
 namespace {
 
-// What may be shown is decided by the option, not by the look of its value: a
-// number, a switch, one of the choices that --help prints anyway. So a password
-// in a wrong place of the file is a TEXT.
+// The option decides what may be shown, not the look of its value: a number, a
+// switch, one of the choices that --help prints anyway. So a password under a
+// wrong key is a TEXT.
 
 bool is_any_number(const std::string& text) {
   char* end = nullptr;
@@ -27,7 +27,7 @@ bool holds_switch(const ConfigOption& option) {
 }
 
 // Whether the value is one that the program gives to choose from: a config may
-// have been edited by hand, so the value itself is looked at.
+// have been edited by hand, so we check the value itself.
 bool may_be_shown(const ConfigOption& option, const std::string& value) {
   static constexpr std::array kChoices = {
       "",     "none", "auto",   "off",  "ib",  "opa",    "tcp",

@@ -13,7 +13,7 @@ namespace chexnet {
 // many, unknown keys are counted.
 std::string config_for_help(const std::string& yaml);
 
-// Hides places, the run's name and the words of launch.mpi_args. Names of
+// Hides paths, the run's name and the words of launch.mpi_args. Names of
 // columns and findings are not hidden.
 void hide_config(const std::string& yaml, Redaction& redaction);
 

@@ -1,4 +1,4 @@
-// What metrics.jsonl tells of the course of a run, as curves over the step.
+// The course of a run from metrics.jsonl, as curves over the step.
 #pragma once
 
 #include <filesystem>

@@ -12,7 +12,7 @@
 namespace chexnet {
 namespace {
 
-// A section with its place in the list of contents.
+// A section with its entry in the list of contents.
 class Body {
  public:
   void add(const std::string& id, const std::string& heading,
@@ -31,8 +31,9 @@ class Body {
   std::string contents_, sections_;
 };
 
-// What is passed on. Names that somebody may have chosen freely (of splits, of
-// the release, of the run) go too, as a hospital or a patient may be in them.
+// The results in the form for passing on. Names that somebody may have chosen
+// freely (of splits, of the release, of the run) are removed too, as a hospital
+// or a patient may be in them.
 Json redacted(const Json& results, const std::filesystem::path& folder) {
   Json shared = Json::parse(
       redaction_of_run(folder).of_json(json_text(results)), nullptr, false);
@@ -62,7 +63,7 @@ Json redacted(const Json& results, const std::filesystem::path& folder) {
 
 }  // namespace
 
-// The split whose figures open the page: test, or what there is.
+// The split whose figures open the page: test, or the one there is.
 std::string main_split(const Json& results) {
   const Json& evaluations = member(results, "evaluations");
   if (!evaluations.is_object() || evaluations.empty() ||

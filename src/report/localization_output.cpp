@@ -10,7 +10,7 @@ namespace chexnet {
 namespace {
 
 using chexnet::json_of;     // beside those below
-constexpr int kDigits = 2;  // of shares in tables
+constexpr int kDigits = 2;  // of fractions in tables
 using IouEstimates = std::array<Estimate, kIouThresholds.size()>;
 
 void add_ious(const IouEstimates& estimates, std::vector<std::string>& line) {
@@ -115,8 +115,8 @@ std::string localization_text(const Localization& localization) {
   return text;
 }
 
-// Figures with their intervals, and what was left out and why: without it a
-// share of few images looks like one of many.
+// Figures with their intervals, and the boxes left out and why: without it a
+// fraction of few images looks like one of many.
 Json localization_json(const Localization& localization) {
   Json json;
   json["cases"] = localization.cases;

@@ -26,9 +26,9 @@ struct FieldType {
   bool (*fits)(const json&);
 };
 
-// The fields that are read again. Whoever reads an event may take them for what
-// stands here, without looking: a run folder may come from somebody else, and a
-// wrong type would throw far from its line.
+// The fields that are read again. Readers of an event may rely on these types
+// without a check: a run folder may come from somebody else, and a wrong type
+// would throw far from its line.
 constexpr FieldType kFields[] = {
     {"event", [](const json& v) { return v.is_string(); }},
     {"host", [](const json& v) { return v.is_string(); }},

@@ -134,7 +134,7 @@ void MetricsLog::sync() const { sync_file(path_); }
 
 namespace {
 
-// Behind the last event, with its step; nothing where that is one of `unless`.
+// After the last event, with its step; nothing where that is one of `unless`.
 void append_event(const std::filesystem::path& folder, const char* kind,
                   const Json& fields,
                   std::initializer_list<std::string_view> unless = {}) {

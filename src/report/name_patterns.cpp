@@ -46,7 +46,7 @@ bool of_program(std::string_view file) {
          file.starts_with("rank-");
 }
 
-// What a chunk is by its looks, or "".
+// The kind of a chunk by its form, or "".
 std::string kind_of_name(std::string_view chunk) {
   if (const auto colon = chunk.find("://"); colon != std::string_view::npos)
     return std::string(chunk.substr(0, colon)) + "://PLACE";
@@ -62,7 +62,7 @@ std::string kind_of_name(std::string_view chunk) {
   return nih_number(chunk) ? "ID" : "";
 }
 
-// One chunk without the punctuation and the line or port number behind it.
+// One chunk without the punctuation and the line or port number after it.
 size_t kept_behind(std::string_view chunk) {
   size_t end = chunk.size();
   for (;;) {

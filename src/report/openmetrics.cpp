@@ -42,7 +42,7 @@ std::string identity(const RunSummary& run) {
 
 using Runs = std::map<std::string, const RunSummary*>;  // by identity()
 
-// One gauge of all runs.
+// One gauge, for all runs.
 class Family {
  public:
   Family(std::string_view name, std::string_view help)
@@ -68,7 +68,7 @@ std::optional<double> of_count(int64_t count) {
   return static_cast<double>(count);
 }
 
-// Of what is known only from metrics.jsonl.
+// Gauges that only metrics.jsonl gives.
 std::optional<double> by_events(const RunSummary& run, int64_t count) {
   return run.has_events ? of_count(count) : std::nullopt;
 }
@@ -226,7 +226,7 @@ std::string final_text(const Runs& runs) {
   return means.text() + lows.text() + highs.text();
 }
 
-// Prometheus puts a label `job` of its own on what it reads.
+// Prometheus itself puts a label `job` on what it reads.
 std::string info_text(const Runs& runs) {
   Family family("run_info", "Always 1; where the run was last started.");
   for (const auto& [labels, run] : runs)

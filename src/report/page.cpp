@@ -26,7 +26,7 @@ std::string figure_cell(const std::string& tag, const std::string& text) {
 
 }  // namespace
 
-// Nothing is fetched and nothing runs: the page works from a file, in a mail
+// The page fetches nothing and has no scripts: it works from a file, in a mail
 // and behind a hospital's proxy.
 std::string html_page(const std::string& title, const std::string& body) {
   return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"

@@ -38,7 +38,7 @@ std::string html_list(const std::vector<std::string>& lines);
 std::string html_figure(const std::string& svg, const std::string& caption);
 // Pictures side by side, as many as fit.
 std::string html_pictures(const std::string& figures);
-// Small figures side by side under a heading of their own.
+// Small figures side by side under one heading.
 std::string html_group(const std::string& heading, const std::string& figures);
 // Such groups, two side by side where there is room.
 std::string html_groups(const std::string& groups);

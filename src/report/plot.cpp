@@ -39,7 +39,7 @@ std::string xml_escaped(const std::string& text) {
 //                     x_label                       floor + 32
 //         legend: two curves per row                floor + 52
 //
-// Colors are those of a page of its own. Inside a report the page's style
+// Colors are those of a plot without a page. Inside a report the page's style
 // overrides them by class (src/report/page.cpp).
 // y grows downwards in SVG, so py() turns it around.
 namespace {

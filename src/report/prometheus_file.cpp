@@ -125,7 +125,7 @@ void PrometheusFile::show(const nlohmann::json& event) {
     run_->written_s = std::floor(system_time_s());
   }
   const std::string kind = event.value("event", "");
-  constexpr double kEvery_s = 5;  // often enough for who looks every 15 s
+  constexpr double kEvery_s = 5;  // often enough for a reader every 15 s
   const bool comes_often = kind == "train" || kind == "system";
   if (comes_often && now_s() - written_s_ < kEvery_s) return;
   written_s_ = now_s();

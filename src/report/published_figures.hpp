@@ -22,7 +22,7 @@ struct PublishedFigures {
 const std::vector<PublishedFigures>& figures_of_same_list(
     const Json& results, const std::string& split);
 
-// What a reader may have heard of, and why it is no measure for other images.
+// A figure that readers may know, and why it is no measure for other images.
 extern const char* const kPublishedElsewhere;
 
 }  // namespace chexnet

@@ -1,6 +1,6 @@
 // Three rules, in this order (Redaction::of_text):
 //
-//   paths  known places and what is below them
+//   paths  known paths and what is below them
 //          "/data/St. Elsewhere/x y.png: gone"  ->  "PATH: gone"
 //   words  known names, as whole words
 //          "patient MRN-770000"                 ->  "patient PATIENT"
@@ -93,8 +93,7 @@ void Redaction::hide_path(std::string_view path, const std::string& by) {
   }
 }
 
-// The longest hidden word that begins at `at` and ends where a run of letters
-// ends.
+// The longest hidden word that begins at `at` and ends where its letters end.
 Redaction::Found Redaction::longest_word(std::string_view text, size_t at,
                                          std::string_view before) const {
   assert(at <= text.size());

@@ -10,7 +10,7 @@
 
 namespace chexnet {
 
-// A section behind the table of figures; empty where nothing was calibrated.
+// A section after the table of figures; empty where nothing was calibrated.
 std::string reliability_text(const std::vector<Reliability>& reliability);
 // "reliability" of `evaluate` in docs/json.md.
 Json reliability_json(const std::vector<Reliability>& reliability);

@@ -14,7 +14,7 @@
 namespace chexnet {
 namespace {
 
-// Of a drawing's side: what the eye tells apart.
+// Of a drawing's side: the smallest visible distance.
 constexpr double kCell = 1.0 / 150;
 // A reliability diagram of fewer images says nothing.
 constexpr size_t kFewestInBin = 5;

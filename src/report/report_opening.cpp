@@ -100,7 +100,7 @@ std::string discrimination_html(const Json& evaluation) {
   return html + html_list(sentences_of(discrimination_of(evaluation)));
 }
 
-// The first rule of the list (Youden's), for what can be judged.
+// The first rule of the list (Youden's), for findings with enough cases.
 std::string decisions_html(const Json& evaluation) {
   HtmlTable table(
       "Called positive from this score on (Youden's threshold, chosen on "
@@ -129,7 +129,7 @@ std::string decisions_html(const Json& evaluation) {
          "threshold was chosen.</p>\n";
 }
 
-// Best first; what is rough, or has no value, below what can be judged.
+// Best first; rough or missing values come last.
 std::string forest_of(const Json& evaluation) {
   std::vector<ForestRow> rows;
   for (const auto& [name, figures] : member(evaluation, "findings").items()) {

@@ -1,4 +1,4 @@
-// What a run was made of and how it went.
+// The settings of a run and its course.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -75,7 +75,7 @@ std::string transports_of(const Json& results) {
 
 namespace {
 
-// What its GPUs did, by rank for as many as fit on a page: those that were
+// The use of its GPUs, by rank for as many as fit on a page: those that were
 // least busy.
 std::string gpu_part(const Json& totals) {
   if (!totals.is_object()) return "";
@@ -114,7 +114,7 @@ std::string overlap_part(const Json& overlap) {
   const auto loading = number(overlap, "loading_ms"),
              step = number(overlap, "step_ms"),
              hidden = number(overlap, "hidden");
-  // What is no time of a step, as in a record that was edited.
+  // Values that cannot be times of a step, as in an edited record.
   constexpr double kLeast = 0.05, kMost = 1e9;
   if (!loading || !step || !hidden || *loading <= 0 || *loading > kMost ||
       *step > kMost || *hidden < 0 || *hidden > 1)

@@ -11,11 +11,11 @@
 
 namespace chexnet {
 
-// The split that a reader wants first: test, else what there is.
+// The split that a reader wants first: test, else the one there is.
 std::string main_split(const Json& results);
 
-// For a clinician: what was trained on what, which findings it separates, how
-// sure that is, and what it must not be used for.
+// For a clinician: network and data, AUROC per finding with intervals, and
+// limits of use.
 std::string opening(const Json& results, const std::string& split);
 // An ensemble beside its members, and how far they agree.
 std::string ensemble_section(const Json& results);

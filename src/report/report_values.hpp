@@ -1,5 +1,5 @@
-// Values of results.json for whoever draws them. What is absent or of another
-// type than expected counts as absent: the file may come from somebody else.
+// Values of results.json for pages. A value of another type than expected
+// counts as absent: the file may come from somebody else.
 #pragma once
 
 #include <algorithm>
@@ -128,7 +128,7 @@ inline std::string signed_with_interval(const std::optional<double>& value,
 
 // "0.812 (0.780 to 0.841) over 8 findings", from an evaluation.
 inline std::string mean_auroc_text(const Json& evaluation, int count = 3) {
-  // Older versions told no count.
+  // Older versions have no count.
   const auto findings = number(evaluation, "findings_in_mean").value_or(0);
   const bool is_count = findings >= 1 && findings < 1e15;
   return with_interval(number(evaluation, "mean_auroc"),
@@ -137,7 +137,8 @@ inline std::string mean_auroc_text(const Json& evaluation, int count = 3) {
                        is_true(evaluation, "mean_is_rough"));
 }
 
-// A share of an operating point, as results.json has it: "0.81 (0.70 to 0.88)".
+// A fraction of an operating point, as results.json has it: "0.81 (0.70 to
+// 0.88)".
 inline std::string share_text(const Json& point, std::string_view key) {
   const Json& share = member(point, key);
   return with_interval(number(share, "value"), interval(share, "interval"), 2);

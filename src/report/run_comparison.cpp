@@ -207,8 +207,8 @@ std::string spread_text(const AurocSpread& spread) {
                               spread.rough));
 }
 
-// What differs nowhere is not named: it would make each line as long as a
-// config.
+// Keys that differ nowhere are not named: they would make each line as long as
+// a config.
 RunGroups compare_runs(const std::vector<RunSummary>& runs) {
   RunGroups compared;
   std::vector<const RunSummary*> finished;

@@ -1,5 +1,5 @@
-// What the events of a metrics.jsonl say of a run, for those who read the whole
-// file and for those who see each event as it is written.
+// A run's summary from the events of its metrics.jsonl, for readers of the
+// whole file and for those who see each event as it is written.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@ namespace chexnet {
 
 // `event` is of those that for_each_event() passes on. Needs run.batch.
 void add_event(RunSummary& run, const nlohmann::json& event);
-// Of what add_event() has read: run.seconds_to_go.
+// From the events that add_event() has read: run.seconds_to_go.
 void estimate_time_left(RunSummary& run);
 
 }  // namespace chexnet

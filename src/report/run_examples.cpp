@@ -8,8 +8,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder may be somebody else's: what is too large, a link, outside of the
-// folder or no PNG is not shown.
+// The folder may be somebody else's: a file that is too large, a link, outside
+// of the folder or no PNG is not shown.
 constexpr size_t kMost = 48;
 constexpr uintmax_t kMostBytes = 1'000'000;
 constexpr size_t kHead = 33;  // signature and IHDR

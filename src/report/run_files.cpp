@@ -67,8 +67,8 @@ bool is_name_of_run(const std::string& name) {
   });
 }
 
-// What people and batch systems put beside a run: its output (slurm-4711.out,
-// train.o4711), the script that starts it, its config.
+// Files that people and batch systems put beside a run: its output
+// (slurm-4711.out, train.o4711), the script that starts it, its config.
 bool is_file_of_job(const fs::directory_entry& entry) {
   static constexpr std::array<const char*, 10> kPatterns = {
       "*.log", "*.out",  "*.err", "*.txt",        "*.sh",

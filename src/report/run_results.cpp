@@ -44,7 +44,7 @@ Json data_json(const RunFacts& facts) {
   return json;
 }
 
-// By name, in the first one's order; values that differ one behind the other.
+// By name, in the first one's order; values that differ one after the other.
 Json settings_of_all(const std::vector<Json>& of_members) {
   std::vector<std::pair<std::string, std::vector<std::string>>> settings;
   for (const auto& results : of_members)
@@ -111,7 +111,7 @@ bool is_share(const Json& value) {
   return value.is_null() || (value.is_number() && value >= 0 && value <= 1);
 }
 
-// [low, high] of a share.
+// [low, high] of a fraction.
 bool is_interval(const Json& value) {
   return value.is_null() ||
          (value.is_array() && value.size() == 2 && value[0].is_number() &&
@@ -134,8 +134,8 @@ bool is_evaluation(const Json& scores) {
          });
 }
 
-// Of the parts without which a page would say what is not so; "" where all are
-// what write_results() writes.
+// Of the parts without which a page would be false; "" where all are as
+// write_results() makes them.
 std::string damaged_part(const Json& results) {
   const Json& splits = member(member(results, "data"), "splits");
   const Json& evaluations = member(results, "evaluations");

@@ -46,14 +46,14 @@ bool is_there(const fs::path& path) {
   return there;
 }
 
-// What a run leaves beside its config.yaml.
+// A run's files beside its config.yaml.
 bool has_records(const fs::path& folder) {
   std::error_code hidden;
   return fs::exists(folder / "metrics.jsonl", hidden) ||
          fs::exists(folder / "results.json", hidden);
 }
 
-// `hidden`: why nobody may look.
+// `hidden`: why it is unreadable.
 bool is_run(const fs::path& folder, std::error_code& hidden) {
   return fs::exists(folder / "config.yaml", hidden) || is_waiting_run(folder);
 }

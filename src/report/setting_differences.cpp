@@ -1,5 +1,5 @@
 // Two settings are compared image by image, where all their runs scored the
-// same ones: seeds of one setting are no recipes of their own.
+// same ones: seeds of one setting are one recipe.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -161,7 +161,7 @@ std::string difference_table(const RecipeComparison& found,
   return table.html();
 }
 
-// Without where it was found and what else to do.
+// Without origin and hint.
 std::string reason_of(const Error& error) {
   const std::string text = error.what();
   const size_t begin = text.starts_with('[') ? text.find("] ") + 2 : 0;

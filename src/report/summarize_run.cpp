@@ -42,7 +42,7 @@ namespace fs = std::filesystem;
 // A run that logs nothing for so long is not simply busy.
 constexpr double kSilent = 600;
 
-// What a run that wrote neither an end nor an error is doing.
+// The state of a run that recorded neither an end nor an error.
 std::string state_of_silence(const RunSummary& run, const fs::path& folder) {
   const auto locked = run_is_locked(folder);
   if (locked == true) return run.stopped_process > 0 ? "silent" : "running";

@@ -1,4 +1,4 @@
-// What the pictures of a page that also stand alone have in common.
+// Shared by pictures of a page that also stand alone.
 #pragma once
 
 #include <string>

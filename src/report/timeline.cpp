@@ -25,7 +25,7 @@ using nlohmann::json;
 // clocks of two hosts start anywhere: the offset is the median over some rounds
 // of what rank 0's clock showed, at a barrier, less ours.
 
-// Rows of a rank. The lanes of a track run at the same time, so each has a row.
+// Rows of a rank. The lanes of a track overlap in time, so each has a row.
 constexpr int kMainRow = 0, kReadyRow = 1;
 struct TrackRows {
   int first;

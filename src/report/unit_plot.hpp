@@ -14,7 +14,7 @@ namespace chexnet {
 
 class UnitPlot {
  public:
-  // `title`: also what a screen reader says.
+  // `title`: also for a screen reader.
   UnitPlot(const std::string& title, const std::string& x_label,
            const std::string& y_label, double limit = 1);
   void add_line(const CurvePoints& points, const std::string& style = "curve");

@@ -1,6 +1,6 @@
-// What is measured is what `bench step` and `bench allreduce` print by
-// themselves: DenseNet-121, 16 images of 224 px for each rank, and the sum of
-// its gradients.
+// The measurements are those of `bench step` and `bench allreduce`:
+// DenseNet-121, 16 images of 224 px for each rank, and the sum of its
+// gradients.
 #include "acceptance_rows.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// doctor --acceptance: measures what the site file has thresholds for.
+// doctor --acceptance: measures the figures for which the site file has
+// thresholds.
 #pragma once
 
 #include <string>

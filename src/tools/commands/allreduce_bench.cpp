@@ -1,5 +1,5 @@
-// Each round begins at a barrier, and the slowest rank's time counts: what one
-// rank finishes early it only waited less. As nccl-tests counts, bandwidth on
+// Each round begins at a barrier, and the slowest rank's time counts: a rank
+// that finishes early has only waited less. As nccl-tests counts, bandwidth on
 // the bus is bytes / time x 2 (n - 1) / n, which a ring carries over each link
 // and which does not depend on n.
 #include "allreduce_bench.hpp"

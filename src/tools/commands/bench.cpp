@@ -1,5 +1,5 @@
-// What the benches share: options of a batch of pictures, and a set of all
-// images of a place. Labels are no matter here, so there is one finding, 0
+// Shared by the benches: options of a batch of pictures, and a set of all
+// images below a path. Labels do not matter here, so there is one finding, 0
 // everywhere.
 #include "bench.hpp"
 

@@ -1,4 +1,4 @@
-// The benches, one file each, and what they share.
+// The benches, one file each, and their shared parts.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ void add_bench_scaling(CLI::App& bench, Invocation& invocation);
 // --resize, --crop and --batch.
 void add_picture_options(CLI::App& command, int& resize, int& crop, int& batch);
 
-// Everything that is at one place, as a data set without labels.
+// All images below one path, as a data set without labels.
 struct UnlabeledSet {
   Manifest manifest;
   std::vector<uint32_t> rows;  // 0, 1, …

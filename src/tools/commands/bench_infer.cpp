@@ -1,4 +1,4 @@
-// bench infer: the forward pass of scoring, on made-up images.
+// bench infer: the forward pass of scoring, on synthetic images.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

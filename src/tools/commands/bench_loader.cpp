@@ -1,7 +1,7 @@
 // bench loader: images/s over growing numbers of workers, for each source or as
 // a config reads and changes its training images, with the knee: the fewest
 // workers whose rate no larger number beats by more than 5 %. More of them
-// would only take cores from what computes.
+// would only take cores from computing.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -41,7 +41,7 @@ struct Measured {
   double images_per_s = 0, images_per_cpu_s = 0, wait_fraction = 0;
 };
 
-// What is loaded, and how, but for the number of workers.
+// The images to load, and how, but for the number of workers.
 struct Source {
   std::string name;
   size_t images;
@@ -57,13 +57,13 @@ Measured measure(const Source& source, const BenchLoaderOptions& options,
   Loader::Options with_workers = source.loader;
   with_workers.workers = workers;
   Loader loader(source.manifest, source.reader, source.sampler, with_workers);
-  // Several times what is under way: batches that were made before the clock
-  // started are not to be the most of those that are counted.
+  // Several times what is under way: batches made before the clock started must
+  // not be most of those that count.
   const int under_way =
       source.loader.prefetch.value_or(kMostPrefetch) + workers;
   const int batches = std::max(options.count / options.batch, 4 * under_way);
-  // Fills the page cache and starts the workers. What is ready in the ring is
-  // taken before the clock starts, or it would count as work of the round.
+  // Fills the page cache and starts the workers. Takes ready batches of the
+  // ring before the clock starts, or they would count as work of the round.
   for (int b = 0; b < std::max(4, batches); ++b) loader.next();
   std::vector<double> rate, per_cpu, wait;
   for (int round = 0; round < options.rounds; ++round) {

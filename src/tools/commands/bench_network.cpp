@@ -19,7 +19,7 @@ std::string right(const std::string& text, size_t width) {
   return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
 }
 
-// A figure with its share of what the machine can do.
+// A figure with its percentage of what the machine can do.
 std::string of_ceiling(double value, double ceiling) {
   if (value == 0) return "-";
   if (ceiling == 0) return fixed(value, 1);

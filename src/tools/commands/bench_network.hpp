@@ -1,4 +1,4 @@
-// What the benches of a network share: its options, and the table of where the
+// Shared by the benches of a network: its options, and the table of where the
 // time goes.
 #pragma once
 

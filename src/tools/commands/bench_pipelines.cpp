@@ -60,7 +60,7 @@ std::unique_ptr<Sampler> sampler_of(const BenchPipelinesOptions& options,
 }
 
 // One mode on the ranks of this world: all of them start together, take `steps`
-// batches each, and rank 0 prints what they did.
+// batches each, and rank 0 prints the result.
 int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
   LaunchConfig launch_config;
   launch_config.device = DeviceKind::kCpu;
@@ -80,7 +80,7 @@ int run_ranks(const BenchPipelinesOptions& options, Invocation& invocation) {
   Loader loader(set.manifest, reader, *sampler,
                 {options.batch, options.workers, 2});
   for (int i = 0; i < 4; ++i)
-    loader.next();  // what the ring holds is not counted
+    loader.next();  // batches in the ring do not count
   comm.barrier();
   const double start = now_s(), cpu = cpu_s(), waited = loader.wait_s();
   for (int i = 0; i < options.steps; ++i) loader.next();

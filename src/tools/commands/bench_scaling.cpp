@@ -1,4 +1,4 @@
-// bench scaling: what training costs on 1 to 4096 GPUs of a cluster.
+// bench scaling: the cost of training on 1 to 4096 GPUs of a cluster.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
@@ -24,7 +24,7 @@
 namespace chexnet {
 namespace {
 
-// What the rates of known GPUs are of, and what a network is unless named.
+// The network of the known GPUs' rates, and the default.
 constexpr const char* kUsualModel = "densenet121";
 
 struct ScalingOptions {
@@ -51,7 +51,8 @@ void require_range(const char* option, double value, double least,
 
 constexpr double kLeastRate = 1e-6, kMost = 1e9;
 
-// The rate from what `bench step --json` printed; model and batch are its, too.
+// The rate from the output of `bench step --json`; model and batch are its,
+// too.
 double read_bench(const std::string& path, ScalingOptions& options) {
   const auto json = nlohmann::json::parse(read_text(path), nullptr, false);
   const auto is_number = [&](const char* key) {
@@ -80,7 +81,7 @@ double read_bench(const std::string& path, ScalingOptions& options) {
   return rate;
 }
 
-// What scripts/bench/scaling measured: images/s by ranks. Its model and batch
+// The results of scripts/bench/scaling: images/s by ranks. Its model and batch
 // are taken over, and the rate of one rank unless --rate gives it.
 std::map<int, double> read_measured(ScalingOptions& options) {
   const auto json =
@@ -276,7 +277,7 @@ int run(ScalingOptions options) {
         "[bench] the rate of one rank is not known. Hint: --rate FILE (of "
         "`bench step --json`), NUMBER (images/s), or one of {}",
         known_gpu_names());
-  // A rank's share, so that any number of ranks can have it.
+  // One rank's part, so that any number of ranks can have it.
   if (options.batch < 1 || options.batch != std::floor(options.batch))
     throw ConfigError(
         "[bench] batch = {} cannot be a rank's part of train.batch. Hint: a "

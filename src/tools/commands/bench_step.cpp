@@ -1,7 +1,7 @@
-// bench step: forward, loss, backward and optimizer on made-up images. What is
-// measured, and how, stands in tools/commands/step_bench.hpp; here are options
-// and the two ways to print it. Layers are measured last and by rank 0 alone,
-// when the other ranks have gone: nobody waits for it then.
+// bench step: forward, loss, backward and optimizer on synthetic images.
+// tools/commands/step_bench.hpp says what is measured, and how; here are
+// options and the two ways to print it. Layers are measured last and by rank 0
+// alone, when the other ranks have gone: nobody waits for it then.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -143,7 +143,7 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
                         comm->size(),
                         0};
   if (comm->rank() != 0) return 0;
-  // Of the steps alone: what follows takes memory of its own.
+  // Of the steps alone: what follows takes more memory.
   measured.peak_bytes =
       device.cuda != nullptr ? device.cuda->peak_bytes() : peak_rss_bytes();
   measured.layers = bench.layers();

@@ -104,8 +104,7 @@ bool may_start_ranks(const Start& start) {
          0;
 }
 
-// This process alone, because the ranks that were asked for cannot start:
-// `why`.
+// This process alone, because the ranks cannot start: `why`.
 RankWorld enter_alone(Start& start, const std::string& why,
                       Invocation& invocation) {
   start.checks.push_back(
@@ -149,8 +148,8 @@ std::vector<CheckResult> of_placements(const std::vector<PlacementRow>& rows) {
 }
 
 // What keeps this host's GPUs from being used is a row, and the other rows are
-// found on CPUs. So is a host without a GPU, where GPUs are asked for or other
-// hosts have them. Collective.
+// found on CPUs. So is a host without a GPU, where the config wants GPUs or
+// other hosts have them. Collective.
 GpuProblem set_gpus_aside(LaunchConfig& config, Communicator& comm) {
   if (config.device == DeviceKind::kCpu) return {};
   GpuProblem problem = CudaLibrary::access().problem;
@@ -178,8 +177,8 @@ Json acceptance_json(const std::string& type,
   return {{"node_type", type}, {"rows", list}};
 }
 
-// Prints the rows, and packs them for a help desk where that is asked for. The
-// exit code.
+// Prints the rows, and packs them for a help desk where an option says so.
+// Returns the exit code.
 int report(const DoctorOptions& options, const std::vector<CheckResult>& checks,
            const Json& acceptance, const std::set<std::string>& hosts,
            double seconds) {

@@ -38,7 +38,7 @@ std::string rate_text(double rate) {
   return text.str();
 }
 
-// Every point would be a screen of its own.
+// Every point would fill a screen.
 Rows curve_rows(const RateCurve& curve) {
   constexpr size_t kRows = 15;
   const auto& points = curve.points();

@@ -26,7 +26,7 @@ struct RanksHere {
   std::vector<RankCores> cores;
 };
 
-// The physical cores that this process may run on.
+// The physical cores that this process may use.
 std::vector<int> own_cores() {
   const auto allowed = allowed_cpus();
   std::set<int> cores;  // by their first hardware thread

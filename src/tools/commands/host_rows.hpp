@@ -16,8 +16,8 @@ struct HostChecks {
   std::vector<CheckResult> checks;
 };
 
-// One rank of each host looks at it; everybody hears all. `folder`: where runs
-// will be written; `gpu_problem`: what keeps this host's GPUs from being used.
+// One rank of each host checks it; all ranks get all rows. `folder`: where runs
+// will be stored; `gpu_problem`: what keeps this host's GPUs from being used.
 // Collective.
 HostChecks of_hosts(const std::string& folder, Communicator& comm,
                     const Device& device, const GpuProblem& gpu_problem);

@@ -1,4 +1,4 @@
-// How fast a network scores images: forward alone, on made-up images in the
+// How fast a network scores images: forward alone, on synthetic images in the
 // host's memory.
 #pragma once
 

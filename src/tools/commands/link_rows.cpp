@@ -63,8 +63,8 @@ std::vector<CheckResult> of_links(Communicator& comm, const Device& device) {
   for (const auto& row : rows)
     text += (text.empty() ? "" : ", ") + readable_bytes(row.bytes) + " " +
             fixed(row.bus_gb_per_s, 2);
-  // DenseNet-121's fp32 gradients in a quarter of a second would show behind no
-  // backward.
+  // DenseNet-121's fp32 gradients in a quarter of a second would hide behind
+  // any backward.
   const bool slow = rows.back().us > 250e3;
   found.push_back(
       {slow ? Level::kWarn : Level::kPass, "all-reduce",

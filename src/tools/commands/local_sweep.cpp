@@ -14,7 +14,7 @@
 namespace chexnet {
 namespace {
 
-// What runs a point on this machine.
+// The command of a point on this machine.
 std::vector<std::string> command_of(const SweepPoint& point,
                                     const JobRequest& request) {
   std::vector<std::string> command = request.program;

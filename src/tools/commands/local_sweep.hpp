@@ -10,7 +10,8 @@ namespace chexnet {
 // worst exit code, or that of a stop.
 int run_sweep(const JobRequest& request);
 
-// The commands that run_sweep() would run, a line for each point. 0.
+// Prints the commands that run_sweep() would start, a line for each point.
+// Returns 0.
 int print_sweep(const JobRequest& request);
 
 }  // namespace chexnet

@@ -1,5 +1,4 @@
-// What a command computes with that measures a run of a config without being
-// one.
+// What a command needs to measure a run of a config without starting one.
 #pragma once
 
 #include <cstdint>

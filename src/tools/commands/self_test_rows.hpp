@@ -1,4 +1,5 @@
-// doctor's rows of the self-test: both networks, as a run would compute them.
+// doctor's rows of the self-test: both networks, as training would compute
+// them.
 #pragma once
 
 #include <vector>

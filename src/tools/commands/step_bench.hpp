@@ -1,6 +1,6 @@
-// How fast a training step is, on made-up images that lie where it computes:
-// whole, and with ranks what communication costs of it. Times are of this rank,
-// in milliseconds, one for each step after the warm-up.
+// How fast a training step is, on synthetic images that lie where it computes:
+// the whole step, and with ranks the part of communication. Times are of this
+// rank, in milliseconds, one for each step after the warm-up.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace chexnet {
 namespace {
 
-// Where the job runs.
+// Hosts and queue of the job.
 void add_places(CLI::App& command, SubmitOptions& options) {
   command
       .add_option("--scheduler", options.scheduler,

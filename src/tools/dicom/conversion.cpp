@@ -1,6 +1,6 @@
 // Nothing of the set may lead back to a patient: with pseudonyms its order,
-// numbers and times follow a keyed hash of the file's place and not its name,
-// and what could not be read is told by a number. Names and paths go to the
+// numbers and times follow a keyed hash of the file's path and not its name,
+// and a number stands for what could not be read. Names and paths go to the
 // private map alone.
 #include "conversion.hpp"
 
@@ -96,8 +96,8 @@ void order_by_key(std::vector<InputFile>& files, const std::string& key) {
   for (auto& [unused, file] : keyed) files.push_back(std::move(file));
 }
 
-// What is written must not be there: it may be the only way back to the
-// patients of another set, or one of the pictures.
+// An output must not exist: it may be the only way back to the patients of
+// another set, or one of the pictures.
 void require_new(const fs::path& file, const std::string& option) {
   if (fs::exists(fs::symlink_status(file)))
     throw CheckpointError(
@@ -270,7 +270,7 @@ class Conversion {
         options_.hides_ids() && images() > 0
             ? "; ids are pseudonyms, the private map is " + map.string()
             : "";
-    // The program that asked for the outcomes tells of them itself.
+    // The program that requested the outcomes reports them itself.
     if (options_.outcomes_file.empty())
       log_info("dicom: " + counted(std::ssize(rows_), "image") + " in " +
                options_.out + ", " + std::to_string(passed) + " skipped" +

@@ -12,9 +12,9 @@
 
 namespace chexnet {
 
-// While this lives, what decoders say of the pixels they decode is kept here:
-// libjpeg and OpenJPEG print it to C's stderr, GDCM to its stream of errors. A
-// sound picture has no message. One at a time, on the only thread.
+// While this lives, it keeps the messages of decoders: libjpeg and OpenJPEG
+// print them to C's stderr, GDCM to its error stream. A sound picture has no
+// message. One at a time, on the only thread.
 class DecoderMessages {
  public:
   DecoderMessages();

@@ -1,7 +1,7 @@
-// The walk keeps its own stack of folders, so that one that cannot be read is
-// noted and the others are still seen. Links to folders are not followed: no
-// walk runs in a circle. Sorted at the end, for the order of a folder is its
-// file system's.
+// The walk keeps a stack of folders, so that one that cannot be read is noted
+// and the others are still seen. Links to folders are not followed: no walk
+// goes in circles. Sorted at the end, for the order of a folder is its file
+// system's.
 #include "input_files.hpp"
 
 #include <algorithm>

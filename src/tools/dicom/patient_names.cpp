@@ -26,8 +26,8 @@ std::string file_safe(const std::string& text) {
              : safe.substr(0, kLongest) + "-" + sha256_hex(text).substr(0, 8);
 }
 
-// Pictures of one study are of one patient. One that names nothing at all is
-// called by its own pixels, and equal ones are counted, so that none overwrites
+// Pictures of one study are of one patient. One that names nothing at all gets
+// a name from its pixels, and equal ones are counted, so that none overwrites
 // another.
 std::string PatientNames::of(const Converted& file) {
   const Radiograph& picture = file.picture;

@@ -189,7 +189,7 @@ Head read_head(const std::string& path, const RadiographLimits& limits) {
       reader.GetFile().GetHeader().GetDataSetTransferSyntax().IsEncapsulated()};
 }
 
-// GDCM's warnings go to a stream, also where it throws, while this lives.
+// While this lives, GDCM's warnings go to an ostream, also where it throws.
 struct WarningsTo {
   explicit WarningsTo(std::ostream& stream) {
     gdcm::Trace::SetWarningStream(stream);

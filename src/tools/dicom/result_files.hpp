@@ -1,5 +1,5 @@
 // What every file of results has in common: patient and study of its picture, a
-// series and an instance of its own.
+// new series and instance.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace chexnet {
 inline constexpr const char* kResearchNotice =
     "Research use only. Not a medical device: not to be used for diagnosis.";
 
-// UIDs follow from the request, so that processes of their own agree on the
-// series of a study: one for all of its reports, and one for all captures.
+// UIDs follow from the request, so that separate processes agree on the series
+// of a study: one for all of its reports, and one for all captures.
 struct Uids {
   std::string request;  // what no other request has
   std::string series(const char* kind, const Source& source) const {

@@ -40,7 +40,7 @@ struct Written {
   int reports = 0, captures = 0, failed = 0;
 };
 
-// The files of one image, in the order of files_of(). In a process of its own,
+// The files of one image, in the order of files_of(). In a separate process,
 // which GDCM may end; it cannot write, so they come as its answer.
 ChildMessage results_of(const Json& asked, const Json& image, const Uids& uids,
                         const Written& written) {

@@ -1,7 +1,7 @@
 // An Enhanced SR (PS3.3 A.35.2), because numbers need it: a container with the
 // notice, algorithm and picture, then a number for each finding, which has its
 // threshold and the answer as properties. No standard code says "probability
-// given by a network", so concepts of our own are of scheme 99CHEXNET.
+// given by a network", so our concepts are of scheme 99CHEXNET.
 #include <nlohmann/json.hpp>
 #include <vector>
 

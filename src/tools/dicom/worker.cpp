@@ -32,7 +32,7 @@ constexpr int64_t kOtherAddresses = int64_t{1} << 30;
                   what);
 }
 
-// What a worker sends: its result and then texts, each behind its length.
+// What a worker sends: its result and then texts, each after its length.
 enum class Result : uint8_t { kConverted, kFailed };
 
 std::vector<std::string Radiograph::*> texts_of_radiograph() {
@@ -77,7 +77,8 @@ bool filter_holds = false;
   const auto cpu_s = static_cast<rlim_t>(limits.seconds);
   const rlimit cpu{cpu_s, cpu_s};
   ::setrlimit(RLIMIT_CPU, &cpu);
-  // The standard streams, too, lead nowhere: GDCM's warnings and assertions.
+  // stdin, stdout and stderr, too, lead nowhere: GDCM's warnings and
+  // assertions.
   filter_holds = !kSanitized && allow_reading_only(out);
   std::string message;
   try {

@@ -1,7 +1,7 @@
-// A file is read in a process of its own: GDCM ends the process on many a
-// damaged file (failed assertions, endless tables), and nobody wants to lose a
-// night's conversion to one of them. Nor may a file that takes over its reader
-// get further than that process: it can read, and answer, but not write.
+// A file is read in a separate process: GDCM ends the process on many a damaged
+// file (failed assertions, endless tables), and nobody wants to lose a night's
+// conversion to one of them. Nor may a file that takes over its reader get
+// further than that process: it can read, and answer, but not write.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ struct Converted {
   std::vector<std::byte> png;  // empty when skipped
 };
 
-// What `make` returns, in a process of its own and within the limits; nothing
-// of it where the process died or took too long. `make` can open files to read
-// them and nothing more. For a process of one thread.
+// What `make` returns, in a separate process and within the limits; nothing
+// where the process died or took too long. `make` can open files to read them
+// and nothing more. For a process of one thread.
 // OutageError: no further process.
 struct ChildMessage {
   std::string text;
@@ -39,8 +39,8 @@ struct ChildMessage {
 ChildMessage in_child(const WorkerLimits& limits,
                       const std::function<std::string()>& make);
 
-// Of a message with several texts: each behind its length. take() moves `at`
-// behind the text; std::out_of_range when the message was cut off.
+// Of a message with several texts: each after its length. take() moves `at`
+// past the text; std::out_of_range when the message was cut off.
 void put(std::string& message, std::string_view text);
 std::string take(const std::string& message, size_t& at);
 

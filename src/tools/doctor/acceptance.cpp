@@ -136,7 +136,7 @@ NodeThresholds read_acceptance(const std::filesystem::path& path,
                                const std::string& host) {
   std::map<std::string, NodeThresholds> types;
   std::string fitting = type;
-  size_t first = 0;  // of the hosts that fit, by their place in the file
+  size_t first = 0;  // of the hosts that fit, by their index in the file
   for (const auto& [name, value] : read_strict_yaml_file(path)) {
     const auto dot = name.find('.');
     const std::string key =

@@ -14,7 +14,7 @@
 namespace chexnet {
 namespace {
 
-// Minutes and seconds behind a colon.
+// Minutes and seconds after a colon.
 std::string two_digits(int64_t value) {
   return (value < 10 ? "0" : "") + std::to_string(value);
 }

@@ -13,8 +13,8 @@ int ranks_per_node(const JobRequest& request);
 // "#SBATCH --nodes=2" and so on, each with its line end.
 std::string directive_lines(const JobRequest& request);
 
-// Those of PBS as words for qsub, and apart from them, with a comma behind
-// each, the variables that they give a job.
+// Those of PBS as words for qsub, and apart from them, with a comma after each,
+// the variables that they give a job.
 struct QsubOptions {
   std::string words, variables;
 };

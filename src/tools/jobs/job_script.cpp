@@ -32,14 +32,14 @@ std::string shell_words(const std::vector<std::string>& words) {
 }
 
 // The task's number where the job is an array; a resubmitted task of PBS is a
-// job of its own.
+// separate job.
 std::string task_index(const JobRequest& request) {
   if (request.scheduler == Scheduler::kSlurm) return "${SLURM_ARRAY_TASK_ID:-}";
   return request.points.size() == 1 ? "0"
                                     : "${CHEXNET_TASK:-${PBS_ARRAY_INDEX:-}}";
 }
 
-// Of a sweep: each task takes its own folder and assignments.
+// Of a sweep: each task takes its folder and assignments.
 std::string task_lines(const JobRequest& request) {
   if (request.points.empty()) return "";
   const std::string index = task_index(request);
@@ -96,7 +96,7 @@ std::vector<std::string> pyxis_options(const JobRequest& request) {
           "--container-workdir=" + request.working_folder};
 }
 
-// What makes a step of Slurm of the program behind it; a step does not inherit
+// What makes a step of Slurm of the program after it; a step does not inherit
 // -c from Slurm 22.05 on.
 std::string step_text(const JobRequest& request) {
   if (request.launcher != JobLauncher::kSrun) return "";
@@ -131,8 +131,8 @@ void check_launcher(const JobRequest& request) {
         "[submit] --launcher srun is of Slurm. Hint: --launcher mpirun");
 }
 
-// Each batch system reads quotes in its options in a way of its own; none has
-// names with any.
+// Each batch system reads quotes in its options in another way; none has names
+// with any.
 void refuse_several_words(const JobRequest& request) {
   const auto check = [](const std::string& key, const std::string& value) {
     const auto odd = std::ranges::find_if(value, [](unsigned char c) {

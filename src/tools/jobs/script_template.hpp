@@ -1,4 +1,4 @@
-// A shell script with places to fill in, itself a script that shellcheck reads:
+// A shell script with placeholders, itself a script that shellcheck reads:
 //   @NAME@            inside a line: a text
 //   #@NAME@           a whole line: any number of lines, also none
 #pragma once
@@ -17,8 +17,8 @@ struct TemplateValues {
   std::map<std::string, std::string> lines;  // each line with its end
 };
 
-// What is filled in is not looked at again. std::logic_error for a place
-// without a value: a fault of the program.
+// Values are not searched for placeholders. std::logic_error for one without a
+// value: a fault of the program.
 std::string filled(const std::string& script, const TemplateValues& values);
 
 }  // namespace chexnet

@@ -2,7 +2,7 @@
 // each operand of each kernel once) and takes 16 GFLOP. On 2026-11-28 an H200
 // computed 5,750 images/s at batch 256 (docs/measurements.md), when an image
 // moved 451 MB by the same count: at 54 % of its bandwidth. The rates take this
-// share for every GPU. None has been measured since.
+// fraction for every GPU. None has been measured since.
 #include "chexnet/tools/plan/known_gpus.hpp"
 
 #include <array>

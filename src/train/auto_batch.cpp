@@ -1,5 +1,5 @@
 // On CPUs the plan's bytes grow with the batch, so the largest that fits is
-// found by bisection. On GPUs nobody plans what cuDNN takes, so steps are
+// found by bisection. On GPUs cuDNN's memory cannot be planned, so steps are
 // tried. Ranks may have different memory: the smallest answer counts (as the
 // maximum of negative numbers, for ReduceOp has no minimum).
 #include "chexnet/train/auto_batch.hpp"
@@ -129,7 +129,8 @@ int64_t measured_images(const Config& config, Network& network,
     if (bytes == kTooMuch) return std::nullopt;
     return bytes;
   };
-  // One line through the worst rank's figures meets the smallest budget.
+  // The worst rank's figures give a line; where it meets the smallest budget is
+  // the batch.
   const int64_t found =
       largest_step(share, smallest_of_all(comm, budget), most);
   cuda.restart_peak();
@@ -177,7 +178,7 @@ int64_t largest_step(const MeasureStep& measure, double budget, int64_t most) {
     guess =
         there < static_cast<double>(most) ? static_cast<int64_t>(there) : most;
   }
-  // Where a library takes more for a larger step than the line says.
+  // For libraries that take more for a larger step than the line says.
   for (int64_t images = guess; images > kSmall;
        images -= std::max<int64_t>(1, images / 16))
     if (fits(images)) return images;

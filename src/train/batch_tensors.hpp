@@ -13,8 +13,8 @@ struct BatchTensors {
   at::Tensor sample_weights = {};  // float [n,1] of the loss; undefined = 1
 };
 
-// Views of the batch's own memory on the host: valid as long as the batch is,
-// and not to be written to.
+// Views of the batch's memory on the host: valid as long as the batch is, and
+// read only.
 BatchTensors tensors_of(const Batch& batch);
 
 }  // namespace chexnet

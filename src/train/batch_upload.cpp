@@ -1,6 +1,6 @@
-// A buffer is written again two uploads later. By then the step that read it is
-// launched, but maybe not computed: `computed` is recorded at the upload
-// between the two, behind that step, and the copy waits for it on the device.
+// A buffer is filled again two uploads later. By then the step that reads it is
+// launched, but maybe not computed: the upload between the two records
+// `computed` after that step, and the copy waits for it on the device.
 #include "batch_upload.hpp"
 
 #include <ATen/ATen.h>
@@ -17,8 +17,8 @@ void record(std::optional<c10::Event>& event, const c10::Stream& stream) {
   event->record(stream);
 }
 
-// One for each device as long as the process: LibTorch's pool of 32 goes round,
-// and would come to the stream that computes.
+// One CUDA stream per device for the whole process: LibTorch's pool of 32 goes
+// round, and would come to the stream that computes.
 c10::Stream copy_stream(at::Device device) {
   static std::map<c10::DeviceIndex, c10::Stream> streams;
   const auto known = streams.find(device.index());
@@ -66,16 +66,16 @@ BatchTensors BatchUpload::upload(const BatchTensors& host) {
   Buffer& buffer = buffers_[next_];
   Buffer& other = buffers_[1 - next_];
   next_ = 1 - next_;
-  // Its last copy is long over; this is for a caller that does not wait().
+  // Its last copy ended long ago; this is for a caller that does not wait().
   if (buffer.copied) buffer.copied->synchronize();
-  // New memory is the compute stream's: kernels launched there before may
-  // still use what it was.
+  // New memory belongs to the compute stream: kernels launched there earlier
+  // may still use it for its former tensor.
   if (fit(buffer, host)) record(buffer.computed, compute);
   const BatchTensors &here = buffer.here, &there = buffer.there;
   here.labels.copy_(host.labels);
   if (host.sample_weights.defined())
     here.sample_weights.copy_(host.sample_weights);
-  // All that reads the other buffer is launched.
+  // All work that reads the other buffer is launched.
   if (other.copied) record(other.computed, compute);
   if (buffer.computed) buffer.computed->block(*copies_);
   {

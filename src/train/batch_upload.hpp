@@ -1,6 +1,6 @@
-// Batches on their way from the host to the device. Two buffers there are
-// filled in turn by a stream of their own, so a batch travels while the one
-// before is computed:
+// Batches on their way from the host to the device. A separate CUDA stream
+// fills two buffers there in turn, so a batch travels while the one before is
+// computed:
 //
 //   copies    [ batch k ][ batch k+1 ]         [ batch k+2 ]
 //   computes             [ step k       ][ step k+1      ][ step k+2

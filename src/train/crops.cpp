@@ -55,8 +55,8 @@ at::Tensor Crops::logits(Network& network, const at::Tensor& images) const {
 namespace {
 
 // Of logits that stand `stride` numbers apart. In the order of crops and by the
-// C library's exp, not ATen's vectors: so the sum does not depend on where in a
-// batch an image stands.
+// C library's exp, not ATen's vectors: so the sum does not depend on an image's
+// index in the batch.
 double logit_of_crops(const double* logits, size_t crops, size_t stride) {
   if (crops == 1) return *logits;
   // log(p / (1 - p)) of the mean p; 1 - p is summed by itself, as it may be

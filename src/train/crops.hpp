@@ -32,9 +32,9 @@ class Crops {
 };
 
 // Of image `i` of `logits` (double [members, crops, N, K] of the host): appends
-// K logits, the means of the members', and of several members K spreads behind
-// them (mean_of_members()). A member's logit is of one crop as it is, of
-// several that of their mean probability.
+// K logits, the means of the members', and of several members then K spreads
+// (mean_of_members()). A member's logit is of one crop as it is, of several
+// that of their mean probability.
 void append_means(const at::Tensor& logits, size_t i,
                   std::vector<double>& line);
 

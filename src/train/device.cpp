@@ -15,7 +15,7 @@
 namespace chexnet {
 namespace {
 
-// Work on the default stream waits for all other streams, and cannot be
+// Work on the default CUDA stream waits for all other streams, and cannot be
 // captured.
 void compute_on_own_stream(at::Device device) {
   const c10::impl::VirtualGuardImpl streams(device.type());
@@ -50,7 +50,7 @@ std::string sharing_hint(int count) {
   return "start one rank per GPU: this host shows " + std::to_string(count);
 }
 
-// Every rank must come to the same decision, so each test below is of all ranks
+// Every rank must come to the same decision, so each test below asks all ranks
 // (any_rank): a rank that threw alone would leave the others in the next
 // collective.
 //

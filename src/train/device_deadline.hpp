@@ -21,12 +21,12 @@ std::unique_ptr<WaitDeadline> images_deadline(double timeout_s,
 class DeviceDeadline {
  public:
   // A wait of more than `timeout_s` (launch.timeout_s) ends the process with
-  // exit code 7: its error is "its GPU did not finish `what`", and nothing
-  // else is waited for. Nothing on a CPU.
+  // exit code 7: its error is "its GPU did not finish `what`", and it waits for
+  // nothing else. Does nothing on a CPU.
   DeviceDeadline(c10::Device where, double timeout_s, const std::string& what);
 
-  // Around what may wait for the device: copies to the host, and launches,
-  // whose queue may be full.
+  // Around calls that may wait for the device: copies to the host, and
+  // launches, whose queue may be full.
   [[nodiscard]] WaitDeadline::Wait wait() {
     return WaitDeadline::Wait(deadline_.get());
   }

@@ -1,4 +1,4 @@
-// What has passed is remembered by all that a result depends on. So another
+// A passed test is remembered under all that its result depends on. So another
 // driver, another GPU or a new build is tested anew, and an unchanged one costs
 // two checksums of files.
 #include "device_self_test.hpp"
@@ -21,8 +21,8 @@ std::string file_of(const void* address) {
   return dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
-// The program, and the library behind `cuda`: by the address of what its
-// virtual functions are found by.
+// The program, and the library of `cuda`: found by the address of its virtual
+// function table.
 std::string build_identity(const CudaLibrary& cuda) {
   const void* of_library = *reinterpret_cast<const void* const*>(&cuda);
   return sha256_file("/proc/self/exe") + " " + sha256_file(file_of(of_library));

@@ -13,7 +13,7 @@
 
 namespace chexnet {
 
-// A rank's device as it is told from others.
+// What identifies a rank's device.
 struct TestedDevice {
   at::Device where = at::kCPU;
   std::string place;  // for people: model, UUID and host
@@ -22,8 +22,8 @@ struct TestedDevice {
 };
 TestedDevice tested_device(const Device& device);  // device.cuda is not null
 
-// Collective, before training. Where any rank's device has not passed for this
-// user: the self-test on all ranks. Whether our own kernels may compute there:
+// Collective, before training. Self-test on all ranks where any rank's device
+// has not passed for this user. Returns whether our kernels may compute there:
 // where they disagree on any device, a warning names the layer and LibTorch's
 // are tested alone. DeviceError on every rank when those disagree on any
 // device; the text of that one names device, layer and difference. `timeout_s`

@@ -32,7 +32,7 @@ void check_member(const json& first, const json& other,
           first_path.string(), json_text(field(first, key)));
 }
 
-// What is not of all members is not the ensemble's: splits of folds differ.
+// The ensemble has only what all members have: splits of folds differ.
 void keep_common(json& description, const json& other) {
   for (const char* key : {"manifest_sha256", "finding_names_sha256"})
     if (field(description, key) != field(other, key)) description.erase(key);

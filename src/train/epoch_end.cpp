@@ -3,7 +3,7 @@
 //   checkpoint -> evaluation of its weights -> thresholds into its model file
 //   -> scores into its state
 //
-// Every rank evaluates a part and hears the whole result, so plateau and early
+// Every rank evaluates a part and gets the whole result, so plateau and early
 // stop are the same on all of them; only files are rank 0's.
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ std::string figure(const std::optional<double>& value) {
   return value ? fixed(*value, 4) : "not defined";
 }
 
-// A step may jump over the epoch that was wanted.
+// A step may jump over the wanted epoch.
 bool passes_multiple(int64_t before, int64_t now, int64_t every) {
   return every > 0 && now / every > before / every;
 }
@@ -151,7 +151,8 @@ void TrainingLoop::keep_decision_rules(const Predictions& validation) {
   });
 }
 
-// Rank 0 writes, so it looks; the others hear of it and end with the same text.
+// Rank 0 writes, so it checks; the others get its result and end with the same
+// text.
 void TrainingLoop::check_finite_state() {
   std::string found;
   if (parts_.comm.rank() == 0)
@@ -174,7 +175,7 @@ void TrainingLoop::checkpoint() {
   state_.unlogged = log_.unlogged();
   const std::optional<uint64_t> agreed = verify_ranks();
   check_finite_state();
-  // No rank is ahead into a step that the checkpoint does not have.
+  // No rank is in a step that the checkpoint does not have.
   parts_.comm.barrier();
   if (parts_.comm.rank() == 0) {
     parts_.folder.require_lock();

@@ -32,7 +32,7 @@ Json chosen(const Predictions& predictions, const DecisionRules& rules,
   return list;
 }
 
-// Rank 0 makes the folder afresh.
+// Rank 0 empties and makes the folder.
 void begin_folder(const std::filesystem::path& folder, Communicator& comm) {
   std::error_code error;
   if (comm.rank() == 0) {

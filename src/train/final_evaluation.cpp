@@ -19,7 +19,7 @@
 namespace chexnet {
 namespace {
 
-// True when there are such weights; they are in the network of every rank then.
+// True when there are such weights; then every rank's network has them.
 bool take_best_weights(const TrainingLoop::Parts& parts,
                        const TrainState& state) {
   Communicator& comm = parts.comm;

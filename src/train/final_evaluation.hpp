@@ -18,7 +18,7 @@ struct FinalScores {
   std::vector<SplitScores> splits;
 };
 
-// `state` of the last step. Nothing when a stop was asked for.
+// `state` of the last step. Nothing when a stop was requested.
 std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
                                             const TrainState& state);
 

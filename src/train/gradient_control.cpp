@@ -55,7 +55,7 @@ at::Tensor norm_of(const at::Tensor& flat) {
   return at::scalar_tensor(std::sqrt(squares), at::kDouble);
 }
 
-// On the CPU a pass over the gradient costs more than a look at the factor.
+// On the CPU a pass over the gradient costs more than a test of the factor.
 bool is_one(const at::Tensor& factor) {
   return factor.is_cpu() && *factor.const_data_ptr<double>() == 1.0;
 }

@@ -1,5 +1,5 @@
 // Pixels come twice: from the loader as the network's input, and once more as
-// they are stored, where a map is asked for.
+// they are stored, for images with a map.
 #include "chexnet/train/heat_map_pass.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 namespace chexnet {
 namespace {
 
-// What a rank keeps from image to image.
+// Memory that a rank keeps from image to image.
 struct Stored {
   FetchedImage fetched;
   GrayImage picture;
@@ -49,7 +49,7 @@ bool found_stored(const RunContext& run, uint32_t row, bool absent_is_damage,
   return true;
 }
 
-// From pixels of the network's input to shares of the picture.
+// From pixels of the network's input to fractions of the picture.
 Box in_picture(const Preprocessing& p, double left, double top, double right,
                double bottom) {
   const double begin = center_crop_begin(p.resize, p.crop), side = p.resize;
@@ -67,7 +67,7 @@ HeatMap placed(std::vector<float> values, int width, int height, MapGrid grid,
                      edge + grid.step * height)};
 }
 
-// Of one batch: logits, and maps of those findings that are asked for.
+// Of one batch: logits, and maps of the findings that `request` wants.
 struct BatchMaps {
   std::vector<double> logits;  // [N,K]
   size_t findings = 0;
@@ -186,7 +186,7 @@ void use_batch(const RunContext& run, const Batch& batch, const BatchMaps& maps,
   }
 }
 
-// A class activation map shows what each place adds to the logit. With the bias
+// A class activation map shows what each pixel adds to the logit. With the bias
 // and the threshold's logit taken off, 0 is the border between yes and no.
 HeatMap map_above(const MappedImage& image, const MapAbove& shown) {
   HeatMap map = image.map(shown.finding);

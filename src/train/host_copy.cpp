@@ -5,8 +5,8 @@
 
 namespace chexnet {
 
-// Pinned memory, or the copy would wait for the GPU at once. The event, not the
-// stream, is waited for: what was queued later goes on.
+// Pinned memory, or the copy would wait for the GPU at once. The host waits for
+// the event, not the CUDA stream: later work goes on.
 HostCopy::HostCopy(const at::Tensor& tensor) : values_(tensor.contiguous()) {
   const at::Device device = tensor.device();
   if (device.is_cpu()) return;

@@ -56,7 +56,7 @@ struct OutputNames {
   fs::path file;
   bool of_file;  // it names them itself; else --findings does
 
-  // Whose mistake it is decides the exit code.
+  // Whether the user or the file is wrong decides the exit code.
   [[noreturn]] void refuse(const std::string& why) const {
     if (of_file) throw CheckpointError("[import] {}: {}", file.string(), why);
     throw ConfigError("[import] --findings: {}", why);
@@ -112,7 +112,8 @@ void check_types(const ForeignWeights& file, const fs::path& path) {
           path.string(), printable(array.name, ""));
 }
 
-// What is left over would compute, too: another network, or a larger one.
+// With tensors left over it would compute, too, but they are of another
+// network, or a larger one.
 void refuse_rest(const LoadReport& report, const fs::path& path) {
   std::vector<std::string> rest;
   for (const auto& name : report.extra)

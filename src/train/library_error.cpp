@@ -1,5 +1,5 @@
 // LibTorch's errors differ in type only for memory and for the device; cuDNN's,
-// cuBLAS's and the CPU allocator's are told apart by their words.
+// cuBLAS's and the CPU allocator's can be told apart only by their text.
 #include "chexnet/train/library_error.hpp"
 
 #include <array>
@@ -13,7 +13,7 @@ namespace chexnet {
 namespace {
 
 // The cause alone: without LibTorch's advice on its allocator and without the
-// places in its sources.
+// lines of its sources.
 std::string cause_of(const c10::Error& error) {
   std::string text = error.what_without_backtrace();
   text = text.substr(0, text.find('\n'));

@@ -1,5 +1,5 @@
-// Each rank sends lines of the cases that it scored; what nobody sent was
-// damaged.
+// Each rank sends lines of the cases that it scored; a case that nobody sent
+// was damaged.
 #include "chexnet/train/localization_pass.hpp"
 
 #include <algorithm>

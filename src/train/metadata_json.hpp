@@ -22,8 +22,8 @@ nlohmann::json description_of(const SafetensorsFile& file,
                               const std::filesystem::path& path);
 // Null where there is no such field.
 nlohmann::json field(const nlohmann::json& description, const char* name);
-// To the metadata of a model file of these arrays: rules, and what they are
-// for.
+// Adds to the metadata of a model file of these arrays: rules, and what they
+// are for.
 void add_rules(DecisionRules rules, const std::vector<NamedArray>& arrays,
                const nlohmann::json& description, Metadata& metadata);
 

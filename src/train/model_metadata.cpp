@@ -182,7 +182,7 @@ void refuse_rules_of_another(const DecisionRules& rules,
         hint);
 }
 
-// A threshold that was changed by hand is as sound as the one that was chosen.
+// A threshold changed by hand is as plausible as the chosen one.
 void check_rules_sum(const Metadata& metadata,
                      const std::filesystem::path& path) {
   const auto sum = metadata.find(kRulesSum);
@@ -218,7 +218,7 @@ void check_names(const std::vector<std::string>& findings,
       refuse("have a name with control characters: " + printable(name));
 }
 
-// Or a member would be left out in silence.
+// Else a member would be left out in silence.
 void check_members(const SafetensorsFile& file, size_t members,
                    const std::filesystem::path& path) {
   std::set<std::string> there;

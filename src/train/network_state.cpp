@@ -2,7 +2,7 @@
 //
 //   model.safetensors      name -> weights, running statistics; metadata
 //                          "chexnet": the description (JSON) that makes the
-//                          file enough to score with, wherever it is carried;
+//                          file enough to score with anywhere;
 //                          "chexnet.decision_rules": thresholds and
 //                          calibration, once validation was scored, and
 //                          "chexnet.decision_rules_sha256" of that text
@@ -12,7 +12,7 @@
 //                          running statistics of the last step
 //
 // Flat buffers are cut at parameter borders, so the files do not depend on
-// ranks or buckets, and PyTorch reads the first one by its own names.
+// ranks or buckets, and PyTorch reads the first one by its names.
 #include "chexnet/train/network_state.hpp"
 
 #include <ATen/ATen.h>
@@ -44,7 +44,7 @@ void share(Communicator& comm, const at::Tensor& tensor) {
   if (!host.is_same(tensor)) tensor.copy_(host);
 }
 
-// A flat buffer of the layout of the values, by parameter.
+// A flat buffer with the layout of the values, by parameter.
 struct Slot {
   std::string name;
   at::Tensor flat;
@@ -125,7 +125,7 @@ std::string not_finite_state(const Parameters& parameters,
 
 namespace {
 
-// What became of names when they were written.
+// The names as the file has them.
 nlohmann::json as_stored(const std::vector<std::string>& names) {
   return nlohmann::json::parse(json_text(nlohmann::json(names)));
 }

@@ -82,8 +82,8 @@ void Optimizer::step(const std::optional<at::Tensor>& not_finite) {
 void Optimizer::update(Group& group,
                        const std::optional<at::Tensor>& not_finite) const {
   if (config_.optimizer == OptimizerKind::kSgd) {
-    // Momentum starts at 0, so the first step needs no rule of its own. Without
-    // momentum the operator wants no buffers.
+    // Momentum starts at 0, so the first step needs no special rule. Without
+    // momentum the operator takes no buffers.
     const bool has_momentum = config_.momentum != 0;
     at::_fused_sgd_(group.values, group.gradients,
                     has_momentum ? group.first : std::vector<at::Tensor>(),

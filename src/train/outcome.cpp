@@ -39,7 +39,7 @@ void say_outcome(const TrainOutcome& outcome, bool verbose) {
 }
 
 std::string outcome_json(const TrainOutcome& outcome) {
-  // What this start did not do has no figure.
+  // Work that this start did not do has no figure.
   const bool trained = outcome.train_s > 0;
   const auto figure = [&](auto value) {
     return trained ? nlohmann::json(value) : nlohmann::json(nullptr);

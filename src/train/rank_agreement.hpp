@@ -1,6 +1,6 @@
 // Whether all ranks hold the same weights (train.verify_every). They start
 // alike and move by the same reduced gradients, so where bits differ, memory, a
-// GPU, a processor or a link behind the all-reduce has changed one (silent data
+// GPU, a processor or a link after the all-reduce has changed one (silent data
 // corruption: Dixit et al., "Silent Data Corruptions at Scale", 2021). What
 // changes one rank's gradient before it is summed reaches all ranks alike, and
 // is not seen here.
@@ -32,7 +32,7 @@ void check_ranks_agree(Communicator& comm, uint64_t own_sum,
                        int64_t done);
 
 // Rank 0, after it has written a checkpoint: DeviceError when its sum is no
-// longer the one the ranks agreed on, so that what was written may be wrong.
+// longer the one the ranks agreed on, so that the checkpoint may be wrong.
 void check_unchanged(uint64_t agreed, uint64_t own_sum,
                      const PlacementRow& placement, int64_t done);
 

@@ -12,14 +12,14 @@
 namespace chexnet {
 namespace {
 
-// What is made at the first use is made by then: plans of cuDNN, kernels,
+// By then all exists that is made at the first use: plans of cuDNN, kernels,
 // connections.
 constexpr int kEager = 3;
 constexpr size_t kRecordings = 2;
 
 using State = std::vector<at::Tensor>;
 
-// On the host: the device has what a step needs, and maybe no more.
+// On the host: the device has memory for a step, and maybe no more.
 State copy_of(const State& state) {
   State copy;
   for (const at::Tensor& t : state)

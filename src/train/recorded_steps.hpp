@@ -6,8 +6,8 @@
 //             eager     recorded for   recorded for   the    the    ..
 //                       one buffer     the other      first  second
 //
-// Two recordings, as the host is one step ahead of the device: what it still
-// reads of a step is not of the recording that is launched next. Every rank
+// Two recordings, as the host is one step ahead of the device: the host still
+// reads the figures of one recording while the other is launched. Every rank
 // decides alike, as every rank's batches have the same shapes in turn.
 #pragma once
 
@@ -28,7 +28,7 @@ class RecordedSteps {
  public:
   // Launches a step piece by piece; returns its figures.
   using Compute = std::function<at::Tensor()>;
-  // What every step changes, and what waits for the steps before.
+  // State that every step changes, and a wait for the steps before.
   struct Training {
     std::vector<at::Tensor> state;
     std::function<void()> settle;

@@ -139,7 +139,7 @@ void finish_records(const TrainingLoop::Parts& parts, TrainState state,
   TensorBoardLog& tensorboard = parts.metrics->tensorboard();
   tensorboard.text("run/model_card", state.step, model_card(folder));
   show_examples(tensorboard, state.step, folder);
-  // Behind what may fail here: an error behind it is one of a later start.
+  // After what may fail here: an error after it is one of a later start.
   MetricFields end;
   if (const auto failed = parts.folder.failed_commands())
     end.emplace_back("after_checkpoint_failures", *failed);

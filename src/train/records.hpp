@@ -1,5 +1,5 @@
-// What a run leaves in its folder when it begins and when it ends; rank 0. What
-// it writes in between is the loop's (training_loop.hpp).
+// What a run puts into its folder when it begins and when it ends; rank 0. The
+// loop writes the rest (training_loop.hpp).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // A split of n images on R ranks in batches of B. Rank r scores the images r,
-// r + R, r + 2R, …, and after each batch all ranks hear what all of them found:
+// r + R, r + 2R, …, and after each batch all ranks get the results of all:
 //
 //   B = 2    batch 0        batch 1        a line: its means, then one Flag;
 //   rank 0: | 0 | 3 |      | 6 | - |       the end is padding, which is
@@ -8,7 +8,7 @@
 //
 // So the images b B R … (b + 1) B R - 1 are complete after batch b, image i as
 // line i / R - b B of rank i % R. Every rank takes every line, so all of them
-// agree on what is not finite without asking again.
+// know which logits are not finite without asking again.
 #include "chexnet/train/score_images.hpp"
 
 #include <ATen/ATen.h>
@@ -53,7 +53,7 @@ std::string reason_of(const std::string& message) {
       split.name, not_finite, all);
 }
 
-// A batch whose logits are computed: what stays of it when the loader has gone
+// A batch whose logits are computed: the part to keep when the loader has gone
 // on.
 struct UnderWay {
   std::vector<Sample> samples;
@@ -100,7 +100,7 @@ class Scoring {
   // batch, the host takes in the next one; the logits are read when that one is
   // launched.
   bool score();
-  // Nothing but what all ranks know: all throw the same, or none does.
+  // Depends only on what all ranks know: all throw the same, or none does.
   void check() const {
     accept_damage(DamagePolicy::of(run_.config.data), damaged_,
                   split_.rows.size(), split_.name, "", run_.comm);
@@ -155,7 +155,7 @@ bool Scoring::score() {
   for (size_t b = 0; b < batches; ++b) {
     {
       const auto wait = deadline_.wait();
-      upload.wait();  // the loader fills the last batch's memory anew, or ends
+      upload.wait();  // the loader refills the last batch's memory, or ends
     }
     const Batch* next = [&] {
       const auto wait = images_deadline_->wait();

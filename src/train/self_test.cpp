@@ -1,8 +1,8 @@
 // The reference is computed in fp64 by the CPU engine, whose gradients
-// PyTorch's fp64 steps confirm to 1e-7 (tests/train/parity_test.cpp). A GPU's
-// order of sums is its own, so it is compared within what rounding explains.
+// PyTorch's fp64 steps confirm to 1e-7 (tests/train/parity_test.cpp). A GPU
+// sums in another order, so it is compared within what rounding explains.
 //
-// Everything here is entered by all ranks at once: each computes alone, but the
+// All ranks enter these functions together: each computes alone, but the
 // all-reduce and the decision are common.
 #include "chexnet/train/self_test.hpp"
 

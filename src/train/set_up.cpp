@@ -20,7 +20,7 @@
 namespace chexnet {
 namespace {
 
-// On rank 0, which the others get them from: ranks that share cores would only
+// On rank 0, from which the others get them: ranks that share cores would only
 // wait longer for each other.
 std::string fresh_weights(const Config& config,
                           const std::vector<std::string>& findings,
@@ -81,9 +81,9 @@ void set_up_gpu(Device& device, const Config& config, Communicator& comm,
                      tested_device(device), comm, config.launch.timeout_s);
 }
 
-// What a run has read before and cannot find now went away with its storage,
-// and may come back. Others than the rank that looked hold an Error with its
-// code. Nothing where the ranks are asked to stop.
+// Data that the run has read before and cannot find now went away with its
+// storage, and may come back. Other ranks than the one that looked get an Error
+// with its code. Nothing where the ranks are to stop.
 std::optional<Dataset> load_data(const Config& config, const RunFolder& folder,
                                  Communicator& comm, StopRequest& stop) {
   try {

@@ -19,13 +19,13 @@
 
 namespace chexnet {
 
-// A GPU shows what `profiler` records, and says by a self-test whether it may
-// compute by our own kernels. Collective; DeviceError of self_test_once.
+// `profiler` records a GPU's work, too; a self-test decides whether a GPU
+// computes by our kernels. Collective; DeviceError of self_test_once.
 void set_up_gpu(Device& device, const Config& config, Communicator& comm,
                 Profiler& profiler);
 
 // Splits and images, which this config can read; nothing where the ranks are
-// asked to stop. Collective. OutageError: the run read data before that are
+// asked to stop. Collective. OutageError: data that the run read before are
 // gone now.
 std::optional<Dataset> load_data(const Config& config, const RunFolder& folder,
                                  Communicator& comm, StopRequest& stop);

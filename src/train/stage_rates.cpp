@@ -74,7 +74,7 @@ class StageBench {
     if (options_.show) options_.show(what);
   }
 
-  // All rates with the network in them but that of the run.
+  // All rates with the network in them but the whole run's.
   void measure_computing(StageRates& rates) {
     Loader::Options on_this_thread = stream_.options;
     on_this_thread.workers = on_this_thread.readers = 0;
@@ -130,9 +130,9 @@ class StageBench {
     step.run(batch.images, batch.labels, entries_, kRate, batch.sample_weights);
   }
 
-  // In turn, so that what else the machine does falls on all of them: each
-  // one's rate by its median time, of the slowest rank. Returns the largest
-  // distance between a part's quartiles, as a fraction of its median.
+  // In turn, so that other load of the machine falls on all of them: each one's
+  // rate by its median time, of the slowest rank. Returns the largest distance
+  // between a part's quartiles, as a fraction of its median.
   double time(const std::vector<Part>& parts) const {
     std::vector<std::vector<double>> times(parts.size());
     for (int round = -1; round < options_.rounds; ++round)
@@ -157,8 +157,8 @@ class StageBench {
     return noise;
   }
 
-  // Each in two halves, in turn, of which the faster counts: what else the
-  // machine does for a while is taken for no difference between them.
+  // Each in two halves, in turn, of which the faster counts: so a short load of
+  // the machine does not look like a difference between them.
   void measure_loading(StageRates& rates) const {
     const auto add = [&](double& rate, const ImageReader& reader, int threads) {
       rate = std::max(rate, load_rate(reader, threads));
@@ -174,13 +174,13 @@ class StageBench {
     if (rates.workers == 1) rates.load_one = rates.load;
   }
 
-  // What was loaded or read before the clock starts is not measured.
+  // Images loaded or read before the clock starts do not count.
   void take_ready(Loader& loader) const {
     const int ahead = stream_.options.readers / options_.images + 1;
     for (int i = 0; i < kBatchesInRing + ahead; ++i) loader.next();
   }
 
-  // Loading in whole batches, nobody computing.
+  // Loading in whole batches, without computing.
   double load_rate(const ImageReader& reader, int threads) const {
     Loader::Options alone = stream_.options;
     alone.workers = threads;
@@ -197,8 +197,9 @@ class StageBench {
     return batches * options_.images / (now_s() - start);
   }
 
-  // What `threads` fetch, nobody decoding: the sum of their rates, each from
-  // its second image on, as the first one may wait for a connection.
+  // The rate at which `threads` fetch, without decoding: the sum of their
+  // rates, each from its second image on, as the first one may wait for a
+  // connection.
   double read_rate(int threads) const {
     std::vector<double> rates(static_cast<size_t>(threads));
     std::atomic<uint64_t> taken = 0;

@@ -32,8 +32,8 @@ std::string epochs_text(double epochs) {
 }
 
 // Data may lie elsewhere now: check_same_data() has seen that they are the
-// same. How sums are ordered, of which train.accumulate is a part, is compared
-// as such.
+// same. The order of sums, of which train.accumulate is a part, is compared
+// separately.
 void note_changed_keys(TrainState& state, const Config& before,
                        const Config& now) {
   for (const auto& option : config_options()) {

@@ -13,9 +13,9 @@
 
 namespace chexnet {
 
-// Sum over all that scores on the validation split depend on: its images and
-// their labels as they are scored, the findings (eval.findings), and what the
-// best is measured by (checkpoint.best).
+// SHA-256 of all that scores on the validation split depend on: its images and
+// their labels as they are scored, the findings (eval.findings), and the
+// measure of the best (checkpoint.best).
 std::string validation_sha256(const Config& config, const Dataset& dataset);
 
 // The state of the checkpoint, as far as it holds under this config and on

@@ -47,8 +47,8 @@ BucketedReducer make_reducer(Network& network, Communicator& comm,
 }
 
 // Buckets that travel while the last micro-batch is computed, and the ticks
-// that let them advance. However a step ends, also by an exception, no tick
-// stays set and the reducer waits for no bucket of it.
+// that let them advance. However a step ends, even by an exception, it leaves
+// no tick set and no bucket for the reducer to wait for.
 class BucketsInFlight {
  public:
   BucketsInFlight(Network& network, BucketedReducer& reducer,
@@ -131,8 +131,8 @@ void TrainStep::set_bucket_mb(double bucket_mb) {
   reducer_.set_buckets(buckets_of(network_, options_));
 }
 
-// Its gradients may be those of a step that was measured before, and count in
-// the norm of the whole.
+// They may hold gradients of a step that was measured before, which would count
+// in the norm.
 void TrainStep::freeze() {
   set_late(true);
   network_.parameters().flat_gradients().zero_();
@@ -191,7 +191,8 @@ void TrainStep::settle() {
   if (outcomes_.under_way() > 0) wait_for_gradients();
 }
 
-// Has a deadline and knows whom it waits for: the device is asked afterwards.
+// This wait has a deadline and knows for whom it waits, so it comes before the
+// wait for the device.
 void TrainStep::wait_for_gradients() {
   if (!options_.communicate || waited_s_) return;
   reducer_.wait_until_finished();

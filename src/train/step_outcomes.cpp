@@ -16,7 +16,7 @@ StepResult StepOutcomes::take() {
   assert(!under_way_.empty());
   UnderWay taken = std::move(under_way_.front());
   under_way_.pop_front();
-  // A device's host is ahead: what it waits for is what the device computes.
+  // The host is ahead of a device: it waits for what the device computes.
   std::optional<Profiler::Span> span;
   if (!device_.is_cpu())
     span.emplace(profiler_, Phase::kBackward, "computing on the GPU");

@@ -58,7 +58,8 @@ UnloggedSteps TrainLog::unlogged() {
 
 // Collective: the loss is the mean over the labels of all ranks, the waits are
 // means over the ranks: only those add up over lines to what the table of ranks
-// at the end shows. A rank that keeps all others waiting is a straggler's case.
+// at the end shows. A rank that keeps all others waiting is for the straggler
+// detection (straggler.hpp).
 void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
                      std::optional<double> job_left_s) {
   const double now = now_s();
@@ -101,7 +102,7 @@ void TrainLog::write(const Loader& loader, const TrainState& state, double lr,
   progress_.show(progress_text(state, loss, rate, data_wait_s / elapsed));
   interval_ = {};
   skip(loader);
-  interval_.start_s = now;  // what this line took is of the next one
+  interval_.start_s = now;  // the time that this line takes belongs to the next
 }
 
 void TrainLog::write_at_stop(const Loader& loader, const TrainState& state,

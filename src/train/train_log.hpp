@@ -33,9 +33,9 @@ class TrainLog {
   // cuts this line: its own first one holds these steps, too.
   void write_at_stop(const Loader& loader, const TrainState& state, double lr,
                      std::optional<double> job_left_s);
-  // So much of the time since the last line was no training.
+  // So many seconds since the last line were no training.
   void leave_out(double seconds) { interval_.start_s += seconds; }
-  // What happened since the last line was no training.
+  // All time since the last line was no training.
   void skip(const Loader& loader);
   // Ends the progress line, so that something else can be printed.
   void clear() { progress_.clear(); }

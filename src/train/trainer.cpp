@@ -8,9 +8,8 @@
 // Device, data, batch and weights: set_up.hpp; what a checkpoint adds:
 // start.hpp; what the folder gets before the loop and after it: records.hpp.
 //
-// Nothing is written into the folder that would make it a run before data and
-// weights proved good (begin_records): a start that failed refuses nothing to
-// the next.
+// Before data and weights proved good (begin_records) no file makes the folder
+// a run: a failed start does not block the next.
 #include "chexnet/train/trainer.hpp"
 
 #include <array>
@@ -62,7 +61,7 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
   TrainingLoop loop(parts, step, state);
   outcome.code = loop.run();
   outcome.train_s = now_s() - start;
-  step.end_recordings();  // what follows may want their memory
+  step.end_recordings();  // the evaluation may need their memory
   outcome.step = loop.state().step;
   outcome.images_per_s = loop.images_per_s();
   outcome.overlap = loop.overlap();
@@ -84,8 +83,9 @@ TrainOutcome train_and_score(const TrainingLoop::Parts& parts, TrainStep& step,
   return outcome;
 }
 
-// A disk that is full, or storage that does not answer, keeps nobody from going
-// on later. Others than this run's records are of another run.
+// A full disk, or storage that does not answer, does not keep anybody from
+// going on later. Where another process has the folder, it has no records of
+// this run.
 [[noreturn]] void rethrow_with_way_on(const Error& error,
                                       const RunFolder& folder,
                                       const std::string& resume_command) {
@@ -164,7 +164,7 @@ void write_last_spans(int rank, const Profiler& profiler, const PhaseSlot* now,
   write_own_timeline(rank, *recording, now, run_folder / name.data());
 }
 
-// An error of its own must not hide the one that ended the run.
+// An error here must not hide the one that ended the run.
 void write_spans_of_error(int rank, const Profiler& profiler,
                           const std::filesystem::path& run_folder) {
   try {

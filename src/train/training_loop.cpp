@@ -11,9 +11,9 @@
 //                end a checkpoint and the evaluation of its weights
 //                (epoch_end.cpp)
 //
-// So a GPU computes step k while the host takes in and agrees about step k+1.
-// Whatever decides about the way on comes out of agree() or out of reduced
-// gradients, so all ranks take the same branch without asking again.
+// So a GPU computes step k while the host takes the batch of step k+1 and the
+// ranks agree about it. Every branch depends on agree() or on reduced gradients
+// alone, so all ranks take the same one without asking again.
 #include "training_loop.hpp"
 
 #include <ATen/ATen.h>
@@ -47,7 +47,8 @@ int most_skipped(const TrainConfig& config) {
   return config.not_finite == OnNonFinite::kSkip ? 10 : 1;
 }
 
-// What this rank has room for is measured only where no other rank takes part.
+// The largest micro-batch of this rank is measured only where no other rank
+// takes part.
 FullStep full_step(const TrainingContext& run, int64_t images) {
   const NetworkOptions& network = run.network.options();
   FullStep step{run.decisions.batch,
@@ -176,7 +177,7 @@ ExitCode TrainingLoop::run_steps(Loader& loader) {
   return ExitCode::kDone;
 }
 
-// Before what follows a step, which is no part of it.
+// Before the work after a step, which is no part of it.
 void TrainingLoop::end_timeline(Loader& loader) {
   const double start = now_s();
   if (!parts_.timeline.end_step(state_.step, watch_.times(loader.stats())))
@@ -214,7 +215,8 @@ double TrainingLoop::step_on(const Batch& batch, double labeled) {
   ++state_.step;
   state_.position += static_cast<uint64_t>(parts_.decisions.batch);
   if (result) take(*result);
-  // What follows is no part of a step, so the device's time is counted before.
+  // The work after this is no part of a step, so the device's time is counted
+  // before.
   pause_ = pause_after_step();
   if (pause_.any() || parts_.timeline.ends_at(state_.step)) finish_steps();
   watch_.step_done(state_.step, flops_per_image_);
@@ -305,7 +307,7 @@ Profiler* TrainingLoop::copies() {
 const Batch* TrainingLoop::next_batch(Loader& loader) {
   {
     const Profiler::Span span(copies(), Phase::kCopy);
-    upload_.wait();  // the loader fills the last batch's memory anew
+    upload_.wait();  // the loader refills the last batch's memory
   }
   const Profiler::Span span(&parts_.profiler, Phase::kDataWait);
   return loader.next_unless(
@@ -346,7 +348,7 @@ void TrainingLoop::count_skipped(const StepResult& result) {
     skipped_in_a_row_ = 0;
     return;
   }
-  // A loss is a rank's own, and what follows from it must be the same on all.
+  // Each rank has another loss, but its consequence must be the same on all.
   const std::string without_loss = ranks_without_loss(result);
   // Under fp16 a few overflows in a row are how the loss scale is found. No
   // loss scale mends a loss that is not finite.

@@ -1,11 +1,11 @@
 // The loop over steps: next batch, one agreement of all ranks, step, metrics;
 // checkpoint, evaluation and schedule at epoch ends. Returns when the last step
-// is done or a stop was asked for. Collective.
+// is done or a stop was requested. Collective.
 //
 // A checkpoint comes before the evaluation of its weights, which may outlast
-// the job; what the evaluation finds is written into the checkpoint's state
-// afterwards. So a run that was stopped or killed inside an evaluation loses no
-// step: a resume scores the same weights first.
+// the job; afterwards its results are written into the checkpoint's state. So a
+// run that was stopped or killed inside an evaluation loses no step: a resume
+// scores the same weights first.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class TrainingLoop {
   ExitCode run();  // kDone or kRequeue
   const TrainState& state() const { return state_; }
   double images_per_s() const { return log_.images_per_s(); }
-  // Of the steps of run(); none: it made none. Collective.
+  // Of the steps of run(); empty: it made none. Collective.
   std::optional<Overlap> overlap();
 
  private:
@@ -52,7 +52,7 @@ class TrainingLoop {
   struct Agreement {
     double labeled = 0;  // entries of the global batch
     bool stop = false;
-    bool timeline = false;  // somebody asks for one
+    bool timeline = false;  // some rank wants one
   };
   ExitCode run_steps(Loader& loader);
   const Batch* next_batch(Loader& loader);  // null: asked to stop
@@ -61,7 +61,7 @@ class TrainingLoop {
   Agreement agree(const Batch* batch);
   // One step, and what counts it. Returns the rate it was made with.
   double step_on(const Batch& batch, double labeled);
-  // What follows a step: lines, evaluation, checkpoint. False as
+  // The work after a step: metrics line, evaluation, checkpoint. False as
   // end_of_epoch().
   void log(const Loader& loader, double lr);
   bool after_step(const Loader& loader, double lr);
@@ -75,25 +75,25 @@ class TrainingLoop {
   // From the next step on, whose buckets do not change any more.
   void record_steps();
   void tune_buckets(double step_s);
-  // What became of the oldest step that was not known.
+  // Takes in the result of the oldest step under way.
   void take(const StepResult& result);
-  // What comes between the step that was made and the next one.
+  // Whatever comes between this step and the next one.
   struct Pause {
     bool run_ends = false, epoch_ends = false, checkpoint = false;
     bool any() const { return run_ends || epoch_ends || checkpoint; }
   };
   Pause pause_after_step() const;
-  // Waits until every step that was launched is known.
+  // Waits until the results of all launched steps are known.
   void finish_steps();
   void count_skipped(const StepResult& result);
   // Those whose own loss is not finite, on every rank; empty: none. Collective.
   std::string ranks_without_loss(const StepResult& result);
-  // False: a stop was asked for, and the evaluation is still due.
+  // False: a stop was requested, and the evaluation is still due.
   bool end_of_epoch(int64_t epoch_before);
   bool evaluate();
   void score_weights(const SplitPrediction& result);
   void keep_decision_rules(const Predictions& validation);
-  // NumericError on every rank where what a checkpoint would hold is not
+  // NumericError on every rank where a checkpoint's content would not be
   // finite. Collective.
   void check_finite_state();
   void checkpoint();
@@ -112,7 +112,7 @@ class TrainingLoop {
   std::optional<BucketTuner> tuner_;  // while the bucket size is not chosen
   double longest_checkpoint_s_ = 0, longest_evaluation_s_ = 0;
   int skipped_in_a_row_ = 0;
-  Pause pause_;                 // behind the step that was made
+  Pause pause_;                 // after the step that was made
   double flops_per_image_;      // of a training step
   std::string description_;     // of the model file; on rank 0
   int64_t steps_known_ = 0;     // up to state_.step: the others are launched

@@ -1,5 +1,5 @@
-// What feeds training on this rank, as the config says: for the loop, and for
-// what measures it.
+// The loader of training on this rank, as the config says: for the loop, and
+// for commands that measure it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Products and sums stand apart: an operator that fuses them may round the tail
-// of a buffer otherwise than its vectors, and so depend on threads.
+// Products and sums are separate operators: one that fuses them may round the
+// tail of a buffer otherwise than its vectors, and so depend on threads.
 #include "chexnet/train/weight_average.hpp"
 
 #include <ATen/ATen.h>
@@ -13,9 +13,9 @@ void exchange(const at::Tensor& a, const at::Tensor& b) {
   b.copy_(kept);
 }
 
-// From the nearer end, so that the average of what stands still is that, and a
-// share of 1 is `now`: rounded, share and 1 - share need not add up to 1, and
-// the error would be the same at every step.
+// From the nearer end, so that constant weights average to themselves, and a
+// share of 1 gives `now`: rounded, share and 1 - share need not add up to 1,
+// and the error would be the same at every step.
 void move_towards(const at::Tensor& average, const at::Tensor& now,
                   const at::Tensor& share) {
   const at::Tensor distance = now - average;

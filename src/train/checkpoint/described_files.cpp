@@ -1,4 +1,5 @@
-// A file that is replaced (replace_file), and what is there behind each step:
+// A file that is replaced (replace_file), and what is there after each of its
+// steps:
 //
 //   .NAME.next                       not named by state.json, so of no weight
 //   state.json names the sums of     NAME is as the first of them says
@@ -6,7 +7,7 @@
 //   NAME                             NAME is as the second of them says
 //   state.json names the new sums    done
 //
-// state.json names its own sum too: that of its text without the sum.
+// state.json names its own checksum too: that of its text without the checksum.
 #include "described_files.hpp"
 
 #include <algorithm>

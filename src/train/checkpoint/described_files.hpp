@@ -23,7 +23,8 @@ std::string with_files(const std::string& state,
 // `state` with the files that `before`, another state, names.
 std::string with_files_of(const std::string& state, const std::string& before);
 
-// The text of `state` with its own sum: for who writes one in another way.
+// The text of `state` with its checksum: for code that writes one in another
+// way.
 std::string with_own_sum(nlohmann::json state);
 
 // Whether a state is as it was written: it has a sum, which is that of its

@@ -20,7 +20,7 @@ namespace chexnet {
 namespace fs = std::filesystem;
 namespace {
 
-// A save, and what a crash behind each step leaves:
+// A save, and what a crash after each of its steps leaves:
 //
 //   .step-00000007.tmp/ with files   removed at the next start
 //   .step-00000007.tmp/state.json    the same: the name says that it is not
@@ -77,8 +77,8 @@ CheckpointStore::CheckpointStore(fs::path folder, int keep)
   if (error) refused(folder_, error, "is the run folder writable?");
 }
 
-// Only what state.json names is looked at: file systems leave files of their
-// own (.nfs…).
+// Only files that state.json names are checked: file systems leave others
+// (.nfs…).
 std::string CheckpointStore::problem(const fs::path& checkpoint,
                                      const std::string& only) {
   const fs::path described = checkpoint / "state.json";
@@ -242,7 +242,7 @@ std::optional<fs::path> CheckpointStore::recover_newest() {
 
 namespace {
 
-// Of an ensemble, which has SHA256SUMS in place of a state.
+// Of an ensemble, which has SHA256SUMS instead of a state.
 void check_sum_beside(const fs::path& model) {
   const fs::path sums = model.parent_path() / "SHA256SUMS";
   if (!is_there(sums)) return;

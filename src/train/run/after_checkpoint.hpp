@@ -1,9 +1,10 @@
-// run.after_checkpoint: a shell command that runs beside training, on rank 0,
-// after each checkpoint and once after the end. $1 is a view of the run folder
-// as it was at that moment: links to its files, which nothing replaces or
-// removes while the command reads them.
+// run.after_checkpoint: a shell command beside training, on rank 0, after each
+// checkpoint and once after the end. $1 is a view of the run folder as it was
+// at that moment: links to its files, which nothing replaces or removes while
+// the command reads them.
 //
-// One command at a time: what becomes due while one runs is one run after it.
+// One command at a time: whatever becomes due during one is one command after
+// it.
 // A failure is a warning and is counted; it never ends the run.
 #pragma once
 
@@ -26,16 +27,16 @@ class AfterCheckpoint {
   static void remove_left_views(const std::filesystem::path& run);
 
   AfterCheckpoint(std::string command, const std::filesystem::path& run);
-  // Kills what still runs.
+  // Kills a command that is still active.
   ~AfterCheckpoint();
   AfterCheckpoint(const AfterCheckpoint&) = delete;
   AfterCheckpoint& operator=(const AfterCheckpoint&) = delete;
 
   // On the thread that writes checkpoints, between two changes of them.
   void due();
-  // Waits for what runs and what follows it, while `may_wait` says so of the
-  // seconds waited; then kills it, which counts as a failure. A line in the log
-  // every 30 s. Nothing runs after it.
+  // Waits for the active command and the one after it, while `may_wait` allows
+  // it after so many seconds; then kills it, which counts as a failure. A line
+  // in the log every 30 s. No command starts afterwards.
   void finish(const std::function<bool(double waited_s)>& may_wait);
   int64_t failures() const;
 

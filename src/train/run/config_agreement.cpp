@@ -17,7 +17,7 @@
 namespace chexnet {
 namespace {
 
-// What is read at such places is compared itself (check_equal_on_ranks), or is
+// What is read from such paths is compared itself (check_equal_on_ranks), or is
 // rank 0's alone.
 bool is_of_a_host(const ConfigOption& option) {
   static constexpr std::array<std::string_view, 6> kOfAHost = {

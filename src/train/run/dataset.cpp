@@ -1,9 +1,9 @@
-// Rank 0 works first and alone: a fault is told once, and a file system sees
-// one scan of its folders instead of one per rank. The others then read the
-// same tables but take the places of images as text from rank 0. That the
-// tables are the same on each host is checked. Both stages may take any time;
+// Rank 0 works first and alone: a fault is reported once, and a file system
+// sees one scan of its folders instead of one per rank. The others then read
+// the same tables but take the locations of images as text from rank 0. All
+// ranks check that their tables are the same. Both stages may take any time;
 // share_work watches that somebody makes progress, because the ranks that wait
-// would run into a collective's deadline.
+// would exceed a collective's deadline.
 #include "chexnet/train/run/dataset.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace {
 
 using Rows32 = std::vector<uint32_t>;
 
-// Those whose images are looked for.
+// Rows whose images are needed.
 using Wanted = std::vector<Split*>;
 
 Wanted all_of(Splits& splits) {
@@ -48,7 +48,8 @@ ImageIndex scan(const DataConfig& config, const Manifest& manifest,
              : ImageIndex::scan(manifest, rows, config.images, stores, tick);
 }
 
-// What scan() let pass leaves the splits: the same on every rank.
+// Images that scan() let pass as missing leave the splits: the same on every
+// rank.
 void leave_out_missing(const ImageIndex& index, const Wanted& wanted,
                        Dataset& dataset) {
   for (Split* split : wanted)
@@ -62,7 +63,7 @@ std::string_view bytes_of(const std::vector<T>& values) {
           values.size() * sizeof(T)};
 }
 
-// All that was read of tables and lists, and decides what is computed.
+// All of tables and lists that results depend on.
 std::string sum_of(const Manifest& m, const Splits& splits) {
   std::string sums = m.sha256 + m.finding_names_sha256;
   for (const auto* values : {&m.labels, &m.scored, &m.sample_weights})
@@ -119,7 +120,7 @@ Dataset load(const Config& all, Communicator& comm,
   return dataset;
 }
 
-// By rank 0: a wrong split is better known before training than after it.
+// By rank 0: better to find a wrong split before training than after it.
 void look_for_shared_pictures(const Config& config, Dataset& dataset,
                               Communicator& comm,
                               const std::function<bool()>& stop) {
@@ -166,7 +167,7 @@ void keep_present_columns(std::vector<std::string>& columns,
   if (!present.empty()) columns = std::move(present);
 }
 
-// The table as the network sees it; fills what is said of findings.
+// The table as the network sees it; fills the notes about findings.
 void match(Manifest& manifest, const Config& config,
            const std::vector<std::string>& findings, TestSet& set) {
   const auto columns = manifest.findings;

@@ -1,6 +1,6 @@
 // The order of the tests matters. A loader that is too slow hides everything
-// behind it, so it comes first; reading is told from decoding by leaving the
-// decoding out. Of what computes, the copy is looked at before the gradients,
+// after it, so it comes first; reading is told from decoding by leaving the
+// decoding out. Within computing, the copy is tested before the gradients,
 // since a rank that copies late also makes others wait.
 #include "chexnet/train/run/diagnosis.hpp"
 
@@ -120,7 +120,7 @@ const char* limit_name(Limit limit) {
 
 namespace {
 
-// Of a loader that is slower than what computes.
+// Of a loader that is slower than computing.
 LimitReport loading_limit(const StageRates& r, int workers) {
   const std::string load = "loading reaches " + rate(r.load),
                     network = "the network could take " + rate(r.same_batch);

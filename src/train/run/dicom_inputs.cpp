@@ -1,5 +1,5 @@
-// chexnet-dicom is asked with some hundred files at a time (a command line has
-// an end) and writes what became of each into a table.
+// chexnet-dicom gets some hundred files at a time (a command line is limited)
+// and writes the result of each into a table.
 #include "chexnet/train/run/dicom_inputs.hpp"
 
 #include <algorithm>

@@ -11,14 +11,15 @@ namespace chexnet {
 namespace {
 
 // The stem's map of an image, in the 16 bits of the smallest type: 64 channels
-// of half the side. A network needs more, so what this refuses cannot run.
+// of half the side. A network needs more, so a batch that this refuses cannot
+// work.
 constexpr uint64_t kChannels = 64, kBytes = 2;
 
 uint64_t least_bytes(uint64_t side) {
   return kChannels * kBytes * (side / 2) * (side / 2);
 }
 
-// Passes up to this size are no waste that anybody would feel.
+// Nobody would notice the waste in passes up to this size.
 constexpr uint64_t kSmallBatch = 32;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // A BatchNorm of rank r sees batch / accumulate / ranks images (all ranks'
-// where it is synchronized): the one place where the number of ranks changes
-// what is learned, and not only how sums round. So it is told at the start, and
-// warned of where few images make it noisy.
+// where it is synchronized): only here the number of ranks changes what is
+// learned, and not only how sums round. So the start prints it, with a warning
+// where few images make it noisy.
 #include "chexnet/train/run/recipe.hpp"
 
 #include <algorithm>
@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 // With fewer, a network's error grows (Wu and He, Group Normalization, 2018).
 constexpr int64_t kFewForBatchNorm = 8;
 
-// "./x" and "x/" are "/home/me/x". What ".." leads to behind a link only the
-// hosts of the run know, so it stays.
+// "./x" and "x/" are "/home/me/x". Where ".." leads after a link only the hosts
+// of the run know, so it stays.
 std::string plain_path(const std::string& path) {
   if (path.empty() || path == "none" || is_s3(path)) return path;
   std::error_code ignored;

@@ -88,8 +88,9 @@ fs::path log_path(const fs::path& folder, int rank) {
   return folder / "log" / name.data();
 }
 
-// A STOP file asked the run before this one; while ranks are started again, or
-// where it came since the program's start, it asks this one.
+// An old STOP file was meant for the start before; while ranks are started
+// again, or where it is newer than the program's start, it is meant for this
+// one.
 void remove_stop_of_before(const fs::path& file) {
   std::error_code error;
   const auto written = fs::last_write_time(file, error);
@@ -133,7 +134,7 @@ bool has_same_places(const DataConfig& a, const DataConfig& b) {
 
 }  // namespace
 
-// What stood in a folder before a start made anything in it.
+// What a folder held before a start made anything in it.
 struct RunFolder::Before {
   explicit Before(const fs::path& folder)
       : existed(fs::exists(folder)),
@@ -142,10 +143,10 @@ struct RunFolder::Before {
   bool existed, had_logs;
 };
 
-// What a start makes in a folder without a run, while its lock is held. What
-// was there before stays, logs of an older start above all, and so does all of
-// it where a post-mortem says what happened, or where another run has taken the
-// name since.
+// What a start makes in a folder without a run, while its lock is held; removed
+// when it fails. What was there before stays, above all logs of an older start.
+// All stays where a post-mortem says what happened, or where another run has
+// taken the name since.
 class RunFolder::Unclaimed {
  public:
   Unclaimed(fs::path folder, const Before& before)
@@ -212,7 +213,7 @@ void RunFolder::prepare(const Config& config, Resume resume) {
   for (const char* inner : {"log", "checkpoints"})
     require_trusted_folder(path_ / inner);
   create(path_ / "log", path_);
-  // Ranks that our parent starts again may meet rank 0 of before, still dying.
+  // Ranks that our parent starts again may meet the former rank 0, still dying.
   const bool restarted = restarts_by_parent(process_environment()) > 0;
   constexpr double kTimeout_s = 30;
   lock_ = std::make_unique<RunLock>(path_, restarted ? kTimeout_s : 0);

@@ -29,7 +29,7 @@ bool of_two_splits(const Candidates& images) {
 }
 
 // The bytes of an image: how many they are (0: nothing is known), and what
-// tells them from others: a checksum, or else where they end in a local file.
+// identifies them: a checksum, or else where they end in a local file.
 struct Content {
   uint64_t length = 0;
   std::string sum{};
@@ -77,7 +77,7 @@ std::string sum_of(const ImageIndex& index, uint32_t row, bool whole) {
   return crc32c_text(crc32c(std::as_bytes(std::span(bytes))));
 }
 
-// One sum tells all of them.
+// One checksum identifies all of them.
 bool need_crc32c(const ImageIndex& index, const Candidates& images) {
   return std::ranges::any_of(images, [&](const Candidate& image) {
     return content_of(index, image.row).has_crc32c;

@@ -1,6 +1,6 @@
 // The same file in two splits under two names: a split by patients cannot tell
-// when a picture has two ids. For a start of training, so it reads little;
-// `inspect` compares the pixels of all images.
+// when a picture has two ids. Used at the start of training, so it reads
+// little; `inspect` compares the pixels of all images.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,11 @@ struct SharedPictures {
   size_t unknown = 0;
 };
 
-// Files and members of tar archives of this machine are the same where they
-// have one length and one end of 4 KiB (that of a PNG holds the checksum of its
-// pixels), beside what is in a tar.gz or a pack where all bytes have one
-// checksum; objects where they have one ETag. Reads at most `most` ends; what
-// cannot be read is left to training.
+// Local files and members of tar archives are the same where length and last 4
+// KiB agree (a PNG's end holds the checksum of its pixels); compared with parts
+// of a tar.gz or a pack, where length and a checksum of all bytes agree;
+// objects where their ETags agree. Reads at most `most` ends; what cannot be
+// read is left to training.
 SharedPictures find_shared_pictures(
     const Dataset& dataset, int threads, size_t most,
     const std::function<void()>& tick = [] {});

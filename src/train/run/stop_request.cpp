@@ -1,6 +1,6 @@
-// Every rank has its own signals, but the STOP file and the clocks are looked
-// at by rank 0 alone: ranks would see them at different moments. The answer of
-// each goes into the ranks' next common sum, where one yes is enough.
+// Every rank has its signals, but rank 0 alone looks at the STOP file and the
+// clocks: ranks would see them at different moments. The answer of each goes
+// into the ranks' next common sum, where one yes is enough.
 #include "chexnet/train/run/stop_request.hpp"
 
 #include <algorithm>

@@ -122,7 +122,7 @@ void TimelineRecorder::finish() {
   }
 }
 
-// What threads of the loader still add to the recording is lost.
+// Spans that loader threads still add to the recording are lost.
 void TimelineRecorder::write() {
   const auto recording = profiler_.recording();
   profiler_.record(nullptr);

@@ -1,7 +1,7 @@
 // JSON has no NaN and no infinity, and both are meaningful here (no best yet,
-// no loss yet): they are written as null and read back as what the member
-// starts with. Other doubles read back as the same bits, so a resume goes on
-// with them.
+// no loss yet): null stands for them and is read back as the member's initial
+// value. Other doubles read back as the same bits, so a resume goes on with
+// them.
 #include "chexnet/train/run/train_state.hpp"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// One function per subcommand. Each adds itself to the CLI and leaves in
-// `run` what returns its exit code. With --json a command prints one object on
+// One function per subcommand. Each adds itself to the CLI and sets `run`,
+// which returns its exit code. With --json a command prints one object on
 // stdout and everything else on stderr.
 #pragma once
 

@@ -1,5 +1,5 @@
-// How a world of ranks comes to be: this process is a rank already, or starts
-// some and waits.
+// Enters a world of ranks: this process is a rank already, or starts some and
+// waits.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace chexnet {
 
-// What a command asks of its ranks, and of the parent that starts them.
+// A command's requirements for its ranks, and for the parent that starts them.
 struct ParentTask {
   bool dry_run = false;  // print the command and stop
   // Of a training: its failures are explained in the run folder, and its ranks
@@ -22,7 +22,7 @@ struct ParentTask {
   bool reads_stdin = false;         // rank 0 does; without restarts
   // "/dev/fd/63": ranks that are started lack it
   std::string own_descriptor = {};
-  // The command looks at stop_requested(); others are ended by a signal.
+  // The command checks stop_requested(); a signal ends others.
   bool stops = false;
 };
 

@@ -19,7 +19,7 @@ struct ImageScore {
   std::vector<double> probabilities;  // [K]; empty with an error
   // Its heat maps: finding and file name.
   std::vector<std::pair<std::string, std::string>> heat_maps = {};
-  // What makes it unlikely that it is a chest X-ray; empty for most.
+  // Why it is unlikely a chest X-ray; empty for most.
   std::string note = {};
   // [K], of an ensemble alone: Predictions::spreads.
   std::vector<double> spreads = {};
@@ -40,7 +40,7 @@ class ImageScoreRows {
                  std::optional<Decisions> decisions, size_t name_width,
                  bool is_ensemble = false);
 
-  // A line per image, behind a heading: all findings called positive with "*",
+  // A heading, then a line per image: all findings called positive with "*",
   // and others up to the three highest, or what is wrong. Control characters of
   // names are shown as \xHH.
   std::string text_heading() const;
@@ -62,8 +62,8 @@ class ImageScoreRows {
   // From which probability on finding k is called positive.
   std::optional<double> threshold(size_t k) const;
 
-  // What the rows' yes and no come from, for the last line of JSON; null
-  // without decisions.
+  // The rules of the rows' yes and no, for the last line of JSON; null without
+  // decisions.
   Json decisions_json() const;
 
  private:

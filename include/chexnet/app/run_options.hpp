@@ -1,5 +1,5 @@
 // Options that subcommands share: overrides of the config, the number of ranks,
-// where to compute; and what is checked of them before any rank exists.
+// where to compute; and their checks before any rank exists.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ CLI::Option* add_ranks_option(CLI::App& command, int& ranks);
 CLI::Option* add_seed_option(CLI::App& command, const std::string& name,
                              uint64_t& seed, const std::string& what);
 
-// For options that name a place to read from or to write to: no s3://, the same
+// For options that name a path to read from or to write to: no s3://, the same
 // for a run folder, or no object store but s3://. None takes "-".
 CLI::Validator in_file_system();
 CLI::Validator of_a_run();
@@ -45,12 +45,12 @@ CLI::Validator in_known_store();
 // All that can be found wrong in a config before any rank exists: ConfigError.
 void check_run(const Config& config);
 // CheckpointError where no file can be made at `path`; empty: none is wanted.
-// For what is written after hours of work.
+// For files that are written after hours of work.
 void check_output(const std::string& path);
-// The same; and ConfigError where a file is there that such a command did not
-// write, as its bytes do not begin with `head`, or that a run keeps
-// (predictions_test.csv): it may be one that cannot be had again. What killed
-// commands left beside it of a file of their own is removed.
+// The same; and ConfigError for an existing file that such a command did not
+// write (its bytes do not begin with `head`) or that a run keeps
+// (predictions_test.csv): it may be irreplaceable. Removes partial files that
+// killed commands left beside it.
 void prepare_own_output(const std::string& path, const std::string& head);
 // ConfigError when the output is one of the inputs; empty names are none.
 void refuse_to_replace(const std::string& output,
@@ -70,8 +70,8 @@ struct LaunchOptions {
   void refuse_set_twice(const std::vector<std::string>& set) const;
 };
 
-// launch.timeout_s for what a command reads before it knows its config: as
-// --set says, else the default.
+// launch.timeout_s for reads before the config is known: as --set says, else
+// the default.
 double timeout_of_start(const std::vector<std::string>& set);
 // As write_atomically(), within `timeout_s` (StorageWait).
 void write_in_time(double timeout_s, const std::filesystem::path& path,

@@ -1,4 +1,4 @@
-// What a misspelled word of the command line is nearest to.
+// The nearest matches of a misspelled word of the command line.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ class App;
 namespace chexnet {
 
 // After a parse that failed or ended in a help: a line that names the first
-// word nobody took, and what is written instead of an option that is gone, else
-// the commands or options nearest to it; empty where no word is left.
+// word nobody took, and what replaces an option that is gone, else the commands
+// or options nearest to it; empty where no word is left.
 std::string spelling_hint(const CLI::App& app);
 
 }  // namespace chexnet

@@ -6,8 +6,8 @@
 
 namespace chexnet {
 
-// Prints what the command line asks for; false where it asks for something
-// else. CLI::ValidationError where there is more than one of these forms.
+// Prints the version form that the command line names; false where it names
+// none. CLI::ValidationError where there is more than one of these forms.
 bool print_version(const std::vector<std::string>& words);
 
 }  // namespace chexnet

@@ -1,5 +1,5 @@
 // How the flat gradient buffer is cut into pieces that travel while backward
-// still runs. Gradients are in the order in which backward produces them;
+// still computes. Gradients are in the order in which backward produces them;
 // statistics of BatchNorm follow them in the same buffer and are never
 // compressed.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace chexnet {
 
-// A parameter's elements of the flat buffer. What lies between two parameters
-// is 0.
+// A parameter's elements of the flat buffer. Elements between two parameters
+// are 0.
 struct Extent {
   size_t begin = 0, end = 0;
 };
@@ -22,8 +22,9 @@ struct Bucket {
   bool exact = false;
 };
 
-// What travels of the flat buffer: parameters, ascending, all below `end`; and
-// the statistics, [statistics, total). Between the two lie frozen parameters.
+// The parts of the flat buffer to send: parameters, ascending, all below `end`;
+// and the statistics, [statistics, total). Between the two lie frozen
+// parameters.
 struct TravellingGradients {
   std::vector<Extent> parameters;
   size_t end = 0, statistics = 0, total = 0;
@@ -33,7 +34,7 @@ struct TravellingGradients {
 // but at most an eighth of that is left for the last, because nothing is
 // computed while the last one travels. A bucket begins where a parameter does.
 // The statistics are part of the last bucket when gradients are not compressed
-// and nothing is frozen, a bucket of their own otherwise.
+// and nothing is frozen, a separate bucket otherwise.
 std::vector<Bucket> plan_buckets(const TravellingGradients& gradients,
                                  size_t element_size, size_t bucket_bytes,
                                  GradientCompression compression);
@@ -46,17 +47,18 @@ class BucketedReducer {
   void begin();  // before backward of the last micro-batch
   // All elements below `end` are final; also polls.
   void written_to(size_t end);
-  // Starts what is left; then the gradients may be used, see Communicator.
+  // Starts the remaining buckets; then the gradients may be used, see
+  // Communicator.
   void finish();
   // The host's wait for a finish(), where gradients are on a device.
   void wait_until_finished();
-  // In place of finish(), of a step that failed: waits for nothing. Buckets
-  // that were started are waited for by the next begin(), which is right where
-  // all ranks failed alike; where only some did, the others hang until their
-  // deadline, as whenever a rank stays away. Nothing after finish().
+  // Instead of finish() after a failed step: waits for nothing. The next
+  // begin() waits for buckets that were started, which is right where all ranks
+  // failed alike; where only some did, the others hang until their deadline, as
+  // whenever a rank stays away. Nothing after finish().
   void abandon();
-  // Seconds in which the step that was waited for last did nothing but wait for
-  // gradients: the host in finish(), or the device by its own clock.
+  // Seconds in which the last awaited step did nothing but wait for gradients:
+  // the host in finish(), or the device by its own clock.
   double wait_s() const { return wait_s_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Between two steps.

@@ -2,14 +2,13 @@
 // world size may be 1.
 //
 // Gradient plane: start(buffer) begins a mean over all ranks in place (not a
-// sum: statistics of BatchNorm travel behind the gradients and want a mean, so
-// who wants a sum of its ranks' shares multiplies them by size() first, as
-// TrainStep does); poll() between layers lets it advance; after finish() the
-// buffers may be used: on host buffers it has waited, on device buffers it only
-// puts the device's compute stream behind the last of them, and the host waits
-// in wait_until_finished(). Buffers are started in the same order on every rank
-// and stay untouched until finish(). Control plane: blocking collectives on
-// host memory.
+// sum: statistics of BatchNorm follow the gradients and want a mean; for a sum,
+// the caller multiplies its values by size() first, as TrainStep does); poll()
+// between layers lets it advance; after finish() the buffers may be used: on
+// host buffers it has waited, on device buffers the device's compute stream
+// waits for the last of them, and the host waits in wait_until_finished().
+// Buffers are started in the same order on every rank and stay untouched until
+// finish(). Control plane: blocking collectives on host memory.
 //
 // Every collective has a deadline: a HangError names rank, collective and
 // sequence number. Main thread only.
@@ -55,21 +54,21 @@ class Communicator {
   virtual void poll() = 0;
   virtual void finish() = 0;
   // `count` numbers of each rank into `all`, of size() * count, in rank order.
-  // In device memory they are there for what the compute stream gets from now
-  // on, and the host does not wait; in host memory they are there on return.
+  // In device memory they are there for later work of the compute stream, and
+  // the host does not wait; in host memory they are there on return.
   virtual void gather(const double* own, double* all, size_t count);
-  // Of device buffers: the host waits, with the deadline, for the device to do
-  // what the earliest finish() that was not yet waited for stands behind; first
-  // for the end of the computing (Phase::kBackward), then for the last
-  // all-reduce (Phase::kAllReduceWait), and so for each gather() before.
-  // Returns the seconds in which the device had nothing to do but these
-  // collectives, by the device's clock. Nothing where there is nothing to wait
-  // for, as with host buffers always.
+  // Of device buffers: the host waits, with the deadline, for the work up to
+  // the earliest finish() that it has not yet waited for: first for the end of
+  // the computing (Phase::kBackward), then for the last all-reduce
+  // (Phase::kAllReduceWait), and so for each gather() before. Returns the
+  // seconds in which the device had nothing to do but these collectives, by the
+  // device's clock. Nothing where there is nothing to wait for, as with host
+  // buffers always.
   virtual std::optional<double> wait_until_finished() { return std::nullopt; }
-  // Around work that is recorded and not done (Recorder of cuda_library.hpp):
-  // what a finish() and gather()s between the two leave to be waited for, which
-  // each replay leaves again, by replayed(). A recording ends before its
-  // communicator. Of device buffers alone.
+  // Around work that is recorded and not executed (Recorder of
+  // cuda_library.hpp): keeps the waits that finish() and gather()s between the
+  // two calls need; replayed() adds them again for each replay. A recording
+  // ends before its communicator. Of device buffers alone.
   struct Recorded {
     virtual ~Recorded() = default;
   };
@@ -78,8 +77,8 @@ class Communicator {
   virtual std::shared_ptr<Recorded> end_recording() { return nullptr; }
   virtual void replayed(const std::shared_ptr<Recorded>&) {}
   // Gives up what is under way and waits for nothing, neither here nor in the
-  // destructor; no other member is called any more. For a process that is about
-  // to end by an error; a destructor that an exception runs does the same.
+  // destructor; call no other member afterwards. For a process that is about to
+  // end by an error; a destructor during an exception does the same.
   virtual void abort() noexcept {}
   virtual void set_compression(GradientCompression compression) = 0;
 
@@ -90,10 +89,11 @@ class Communicator {
       std::span<const std::byte> bytes) = 0;
   virtual void barrier() = 0;
   // The number of the collective that this rank enters now; as all ranks enter
-  // the same, they count alike. For who carries gradients beside this one.
+  // the same, they count alike. For a communicator that carries gradients
+  // beside this one.
   virtual uint64_t next_sequence() { return 0; }
 
-  // Waits and the travel of gradient buffers are recorded; null: not. A
+  // Records waits and the transfer of gradient buffers there; null: not. A
   // composed communicator passes it on.
   virtual void set_profiler(Profiler* profiler) { profiler_ = profiler; }
 

@@ -22,16 +22,16 @@ struct GpuInfo {
   double clock_hz = 0;  // of them, the highest
 };
 
-// Work of the current stream, recorded to be launched again as one piece (a
-// CUDA graph). Its recordings share memory, so they run one after the other.
-// What they use lives as long as they do. One thread.
+// Work of the current CUDA stream, recorded to be launched again as one piece
+// (a CUDA graph). Its recordings share memory, so they execute one after the
+// other. What they use lives as long as they do. One thread.
 class Recorder {
  public:
   virtual ~Recorder() = default;
-  // Calls work(). What that launches on the current stream, and on others
+  // Calls work(). What that launches on the current CUDA stream, and on others
   // between an event of the current stream and one that it waits for, is
-  // recorded and not done; it waits for nothing. Returns the recording's
-  // number. Where it throws, nothing is recorded.
+  // recorded and not executed; work() must wait for nothing. Returns the
+  // recording's number. Where it throws, nothing is recorded.
   virtual size_t record(const std::function<void()>& work) = 0;
   // Launches a recording on the current stream.
   virtual void replay(size_t recording) = 0;
@@ -39,7 +39,7 @@ class Recorder {
 
 class CudaLibrary;
 
-// How this process stands to the GPUs of its host. Both empty: there are none.
+// The GPUs of this host for this process. Both empty: there are none.
 struct GpuAccess {
   CudaLibrary* library = nullptr;  // usable; never unloaded
   GpuProblem problem;  // why GPUs that are here, or should be, cannot be used
@@ -50,8 +50,8 @@ class CudaLibrary {
   virtual ~CudaLibrary() = default;
   // The kind of device in LibTorch's words ("cuda"): what at::Device takes.
   virtual std::string device_kind() const = 0;
-  // What the CUDA runtime or LibTorch has against computing here, before
-  // anything else is asked of them.
+  // Why the CUDA runtime or LibTorch cannot compute here; call it before
+  // anything else.
   virtual GpuProblem problem() const = 0;
   virtual int device_count() const = 0;  // at least 1 without a problem
   virtual GpuInfo info(int device) const = 0;
@@ -84,16 +84,16 @@ class CudaLibrary {
   static const char* file_name();
   // What this program was built for.
   static const GpuBuild& build();
-  // What bus, batch job and driver have against using GPUs, before anything
+  // Why GPUs cannot be used, by bus, batch job and driver, before anything
   // large is loaded.
   static GpuProblem problem_of_host();
-  // GPUs that the driver shows to this process; asks the driver alone, so it
+  // GPUs that the driver shows to this process; needs the driver alone, so it
   // costs nothing. 0 without a driver.
   static int visible_gpus();
-  // What would keep this program from using GPUs on a host that has some:
-  // for a host that has none. Opens the library (0.4 s).
+  // On a host without GPUs: what would keep this program from using them on
+  // another host. Opens the library (0.4 s).
   static GpuProblem problem_elsewhere();
-  // Looks once per process, and opens the library where nothing is against it.
+  // Checks once per process, and opens the library where nothing is against it.
   static const GpuAccess& access();
 };
 

@@ -1,4 +1,4 @@
-// What every rank says of itself, on every rank: objects with named fields.
+// An object with named fields from every rank, on every rank.
 #pragma once
 
 #include <vector>

@@ -23,7 +23,7 @@ struct NcclLink {
 // form not known.
 std::optional<NcclLink> parse_nccl_line(const std::string& line, bool& unknown);
 
-// Whether read_nccl_log() learns anything from a line, by cheap looks alone.
+// Whether read_nccl_log() learns anything from a line, by a cheap test.
 bool is_about_links(const std::string& line);
 
 // What a log says of a pair of ranks, the worst of its channels.
@@ -35,7 +35,7 @@ struct NcclPair {
   std::string via;
   int channels = 0;
   bool ring = false, tree = false;  // which of the two use the pair
-  // "what is slow: what to look at"; empty: as good as it gets for such a pair.
+  // "what is slow: what to check"; empty: as good as it gets for such a pair.
   std::string concern;
   // Faster hardware is there: NVLink between the two GPUs, InfiniBand in both
   // hosts, or the memory of the host that both are in.

@@ -1,4 +1,4 @@
-// The transports that NCCL chooses in its start, by its own log, without a log
+// The transports that NCCL chooses in its start, from its log, without a log
 // that goes on for the whole run. One per process, on the thread that starts
 // NCCL, before its first call there.
 #pragma once
@@ -16,14 +16,14 @@ class NcclRecording {
   // Sets NCCL_DEBUG and what belongs to it, unless the user did, in the
   // environment or in a nccl.conf.
   NcclRecording();
-  // What the constructor set is gone; what NCCL still writes goes nowhere.
+  // Unsets what the constructor set; NCCL's later output goes nowhere.
   ~NcclRecording();
   NcclRecording(const NcclRecording&) = delete;
   NcclRecording& operator=(const NcclRecording&) = delete;
 
   // After NCCL's start. Collective over the ranks of NCCL, equal on all. Throws
-  // only what `comm` throws: where something is wrong, `not_recorded` says it.
-  // `wants_infiniband`: false where the user chose another network.
+  // only errors of `comm`: others are in `not_recorded`. `wants_infiniband`:
+  // false where the user chose another network.
   NcclReport read(Communicator& comm, bool wants_infiniband);
 
  private:

@@ -1,5 +1,5 @@
-// Every rank on its cores: what each finds is gathered, checked per host, and
-// mended where asked.
+// Every rank on its cores: gathers what each finds, checks it per host, and
+// moves ranks where the config says so.
 #pragma once
 
 #include <string>

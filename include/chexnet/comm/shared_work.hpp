@@ -2,7 +2,7 @@
 // some ranks longer than others, without any rank being taken for hung
 // meanwhile.
 //
-// A rank's work runs on a thread of its own. Meanwhile the main threads of all
+// A rank's work runs on a separate thread. Meanwhile the main threads of all
 // ranks meet twice a second in a small all-reduce ("how many still work?"), so
 // no collective waits long, whatever deadline it has. Work reports its
 // progress; when it reports none for the deadline it is stuck, and the run ends
@@ -19,11 +19,11 @@
 
 namespace chexnet {
 
-// What the work of a rank reports. Any thread.
+// Through this a rank's work reports. Any thread.
 class WorkProgress {
  public:
-  // Something was done. Throws a type of its own when a stop was requested or
-  // the work of another rank has failed; let it pass.
+  // Reports progress. Throws a private type when a stop was requested or the
+  // work of another rank has failed; let it pass.
   void advance();
 
  private:
@@ -35,7 +35,7 @@ class WorkProgress {
 struct SharedWorkOptions {
   std::string what;        // for messages: "indexing the images"
   double timeout_s = 600;  // without progress
-  // Asked on the main thread of each rank while anybody works; none: the work
+  // The main thread of each rank calls it while anybody works; none: the work
   // is not stopped.
   std::function<bool()> stop = {};
   std::function<double()> clock = now_s;  // seconds
@@ -56,8 +56,8 @@ void set_end_of_stuck_work(EndOfStuckWork end);
 bool share_work(Communicator& comm, const SharedWorkOptions& options,
                 const std::function<void(WorkProgress&)>& work);
 
-// For work of several stages: what its callers throw, on all ranks alike, where
-// share_work said false. No error, so no std::exception.
+// For work of several stages: its callers throw this, on all ranks alike, where
+// share_work returned false. It is no error, so no std::exception.
 struct WorkStopped {};
 
 }  // namespace chexnet

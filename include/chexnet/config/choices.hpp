@@ -86,7 +86,7 @@ constexpr auto names_of(JpegScale) {
       {{kAuto, "auto"}, {kOff, "off"}});
 }
 
-// What training takes of an image; kResized: a random part, resized.
+// The part of an image for training; kResized: a random part, resized.
 enum class TrainCrop { kCenter, kRandom, kResized };
 constexpr auto names_of(TrainCrop) {
   using enum TrainCrop;
@@ -102,7 +102,7 @@ constexpr auto names_of(PipelineKind) {
       {{kGlobal, "global"}, {kNew, "new"}, {kOld, "old"}});
 }
 
-// What follows from images of the table that are not there.
+// What to do about images of the table that are not there.
 enum class OnMissing { kFail, kSkip };
 constexpr auto names_of(OnMissing) {
   using enum OnMissing;
@@ -117,7 +117,7 @@ constexpr auto names_of(SplitName) {
       {{kTrain, "train"}, {kVal, "val"}, {kTest, "test"}});
 }
 
-// Of torchvision; what each is made of: model/engine/network_spec.hpp.
+// Of torchvision; their layers: model/engine/network_spec.hpp.
 enum class Architecture {
   kDenseNet121,
   kDenseNet169,
@@ -194,7 +194,8 @@ constexpr auto names_of(FrozenPart) {
                                                  {kBackbone, "backbone"}});
 }
 
-// What a GPU keeps of forward for backward (model/network_options.hpp).
+// The maps of forward that a GPU keeps for backward
+// (model/network_options.hpp).
 enum class ActivationMemory { kSpeed, kRecompute };
 constexpr auto names_of(ActivationMemory) {
   using enum ActivationMemory;
@@ -234,7 +235,7 @@ constexpr auto names_of(LossKind) {
       {{kBce, "bce"}, {kFocal, "focal"}, {kAsymmetric, "asymmetric"}});
 }
 
-// What follows from a gradient that is infinite or not a number.
+// What to do about a gradient that is infinite or not a number.
 enum class OnNonFinite { kFail, kSkip };
 constexpr auto names_of(OnNonFinite) {
   using enum OnNonFinite;
@@ -275,8 +276,7 @@ constexpr auto names_of(MpiFamily) {
       {{kOpenMpi, "openmpi"}, {kMpich, "mpich"}});
 }
 
-// What is done about ranks on the wrong cores: they move, are named, or nobody
-// looks.
+// What to do about ranks on the wrong cores: move them, name them, or nothing.
 enum class BindPolicy { kFix, kCheck, kOff };
 constexpr auto names_of(BindPolicy) {
   using enum BindPolicy;
@@ -360,7 +360,7 @@ struct UncertainChoice {
   std::vector<std::string> list() const;
 };
 
-// data.corrupt: what follows from damaged images.
+// data.corrupt: what to do about damaged images.
 struct CorruptChoice {
   bool skip = false;
   double limit = 0.01;  // largest fraction that is skipped
@@ -382,7 +382,7 @@ struct FoldChoice {
   std::string text() const;
 };
 
-// launch.network: what gradients travel over.
+// launch.network: the network for gradients.
 struct NetworkChoice {
   enum class Kind { kAuto, kInfiniBand, kOmniPath, kTcp, kUcx };
   Kind kind = Kind::kAuto;

@@ -1,8 +1,8 @@
 // Everything an experiment can set, with defaults and units. Filled once, from
 // files, --set and the command line (see load.hpp), const afterwards
-// (tests/config_strings_test): what a run decides where a value is left to it
-// ("auto", an empty optional) stands in train/run/run_decisions.hpp. The table
-// in src/config/table_*.cpp gives each member its key, meaning and limits;
+// (tests/config_strings_test): for values left to the run ("auto", an empty
+// optional) its decisions are in train/run/run_decisions.hpp. The table in
+// src/config/table_*.cpp gives each member its key, meaning and limits;
 // docs/config.md is printed from it.
 #pragma once
 
@@ -93,7 +93,7 @@ struct ModelConfig {
   FrozenPart freeze_until = FrozenPart::kNone;
   int64_t freeze_epochs = 0;  // 0: all
   ActivationMemory memory = ActivationMemory::kSpeed;
-  // What no epoch of the run trains.
+  // The layers that no epoch of the run trains.
   FrozenPart always_frozen() const {
     return freeze_epochs > 0 ? FrozenPart::kNone : freeze_until;
   }
@@ -174,7 +174,7 @@ struct LaunchConfig {
 
 struct PrivacyConfig {
   std::optional<PatientIdForm> ids;  // empty: by the format of the table
-  std::string key;                   // file; empty: the user's own
+  std::string key;                   // file; empty: the user's
 };
 
 struct Config {

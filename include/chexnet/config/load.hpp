@@ -11,8 +11,8 @@
 
 namespace chexnet {
 
-// What a subcommand's own options (--ranks) and its purpose say about the
-// config. Nothing changes it later.
+// Changes to the config by a subcommand's own options (--ranks) and its
+// purpose. Nothing changes it later.
 using ConfigOverride = std::function<void(Config&)>;
 
 // Later files override earlier ones, assignments ("a.b=c") override files,
@@ -39,9 +39,8 @@ void check_for_training(const Config& config);
 // equal Config.
 std::string config_yaml(const Config& config);
 
-// Without run and launch settings, paths and servers: what a model that is
-// handed on may carry, and all that is taken from a model file of somebody
-// else.
+// Without run and launch settings, paths and servers: the keys that a model
+// file passed on may hold, and the only ones that we take from somebody else's.
 Config without_places(Config config);
 
 // Empty, or why a path that must be in a file system cannot be used: it is in

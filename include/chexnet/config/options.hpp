@@ -31,12 +31,12 @@ struct NamedList {
   const char* known = "";
 };
 
-// An integer that is 0 where it is left to the program, and said "auto" then.
+// An integer that is 0, and printed "auto", where it is left to the program.
 struct AutoInteger {
   int64_t* value;
 };
 
-// What a key sets, inside a Config that must outlive it.
+// The member that a key sets, inside a Config that must outlive it.
 using FieldRef = std::variant<bool*, int64_t*, double*, std::optional<int64_t>*,
                               std::optional<double>*, AutoInteger, std::string*,
                               Strings*, Doubles*, NamedValue, NamedList>;
@@ -45,7 +45,7 @@ using FieldRef = std::variant<bool*, int64_t*, double*, std::optional<int64_t>*,
 // kHidden: who names it.
 enum class Tier { kCommon, kRare, kHidden };
 
-// What another value of a key does.
+// The effect of another value of a key.
 enum class Effect {
   kAnotherRun,    // a resume may not change it
   kOtherResults,  // it may, and from there on what is learned or scored differs
@@ -73,7 +73,7 @@ std::vector<std::string> option_keys();
 // The key that alone ends with this word, or that other programs call so; "".
 std::string key_of_word(std::string word);
 
-// What was a key, or "key=value" a value of one, and what is said instead.
+// A former key, or "key=value" a former value, and the message about it.
 struct RemovedName {
   std::string name, instead;
 };
@@ -82,7 +82,7 @@ const std::vector<RemovedName>& removed_names();
 std::string written_instead(const std::string& name);
 // The keys that a word which is none may mean, for its error.
 std::string likely_keys(const std::string& key);
-// "unknown key 'x'. Hint: ...": what is written instead, or the nearest keys.
+// "unknown key 'x'. Hint: ...": the key that replaces it, or the nearest keys.
 std::string unknown_key_text(const std::string& key);
 
 // Whether its values are text, of one of the choices too, or a list of it.

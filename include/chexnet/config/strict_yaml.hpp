@@ -1,5 +1,5 @@
 // YAML without its traps: a table of tables of plain values and lists of plain
-// values. Duplicate keys, aliases, deep nesting and files over 1 MiB are
+// values. Duplicate keys, aliases, deep nesting and files over 256 KiB are
 // refused (yaml-cpp takes the first of two equal keys and follows
 // self-referencing aliases).
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace chexnet {
 
-// A scalar or a list, with the place it came from ("exp.yaml:3").
+// A scalar or a list, with its origin ("exp.yaml:3").
 struct YamlValue {
   std::string place;
   bool is_list = false;

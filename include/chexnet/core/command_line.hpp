@@ -18,12 +18,12 @@ namespace chexnet {
 void refuse_empty_values(const CLI::App& app,
                          const std::vector<std::string>& words);
 
-// Says what the parser has to: help on stdout, or an error on stderr, of which
-// a terminal obeys nothing. Returns the program's exit code.
+// Prints the parser's message: help on stdout, or an error on stderr, without
+// control characters. Returns the program's exit code.
 int say_end_of_parsing(const CLI::App& app, const CLI::ParseError& end);
 
-// CheckpointError where what was written to std::cout cannot be on stdout: its
-// disk is full, or it is closed. To be called before a program ends with 0.
+// CheckpointError where output of std::cout did not reach stdout: its disk is
+// full, or it is closed. Call it before a program ends with 0.
 void require_stdout();
 // `code`, or where that would throw its error's, which is logged.
 int code_when_said(int code);

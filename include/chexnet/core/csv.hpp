@@ -15,7 +15,7 @@ class CsvReader {
   // Fills `fields` with the next record (views into the text, or into this
   // object for quoted fields, valid until the next call); false at the end.
   // Empty lines are skipped. DataError where a quote is not closed: all rows
-  // behind it would be one cell.
+  // after it would be one cell.
   bool next(std::vector<std::string_view>& fields);
   // 1-based line of the record that next() returned last.
   int line() const { return record_line_; }

@@ -66,8 +66,8 @@ struct DataError : ErrorOf<ExitCode::kData> {
 struct AbsentError : ErrorOf<ExitCode::kAbsent> {
   using ErrorOf::ErrorOf;
 };
-// Nothing came, after it was asked for as often as the config says: EIO,
-// ESTALE, no connection, 5xx.
+// No answer after as many attempts as the config says: EIO, ESTALE, no
+// connection, 5xx.
 struct OutageError : ErrorOf<ExitCode::kOutage> {
   using ErrorOf::ErrorOf;
 };

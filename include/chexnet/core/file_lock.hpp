@@ -1,6 +1,6 @@
-// One process at a time: an flock on a file of its own, which goes away with
-// the lock. A process that dies releases it. File systems without locks are
-// logged once and count as free.
+// One process at a time: an flock on a separate file, which goes away with the
+// lock. A process that dies releases it. File systems without locks are logged
+// once and count as free.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ class FileLock {
 
   // False on a file system without locks: others may believe that they hold it.
   bool excludes_others() const { return excludes_others_; }
-  // What the file holds: "" in a new one, else what a holder that died left.
+  // The file's text: "" in a new one, else that of a holder that died.
   std::string text() const;
   void write(std::string_view text) const;  // errors are passed over
   // The file does not go away with the lock.

@@ -1,4 +1,4 @@
-// What a rank was in while its GPU was idle.
+// What a rank did while its GPU was idle.
 #pragma once
 
 #include <array>

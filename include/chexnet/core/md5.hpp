@@ -1,4 +1,4 @@
-// MD5, only to compare with what object stores answer (ETag).
+// MD5, only to compare with an object store's ETag.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The middle of measured values, and other places in their order.
+// The median of measured values, and other quantiles.
 #pragma once
 
 #include <algorithm>

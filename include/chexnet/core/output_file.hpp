@@ -5,8 +5,8 @@
 // guessed where the file system has no such files; it is created exclusively,
 // never through a link, with its final mode from the start. So nobody who may
 // write in the same folder can have another file overwritten. kill -9 leaves
-// nothing behind, but for a file that was just replacing another, or where the
-// file system has no such files: remove_left_partials() finds it.
+// nothing, but for a file that was just replacing another, or where the file
+// system has no such files: remove_left_partials() finds it.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +54,8 @@ class OutputFile {
 void write_atomically(const std::filesystem::path& path, std::string_view text,
                       std::optional<unsigned> mode = {},
                       const std::string& chosen_by = "--out");
-// What this process makes from now on is for owner and group (umask 007):
-// results of patients are not for everybody. Returns the umask before.
+// Files that this process makes from now on are for owner and group (umask
+// 007): results of patients are not for everybody. Returns the umask before.
 unsigned hide_from_others();
 void sync_file(const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& path);
@@ -81,9 +81,9 @@ class PartialFolder {
   int fd_ = -1;
 };
 
-// Removes what processes that were killed left of an OutputFile or a
-// PartialFolder in `folder`, and nothing that one still writes. Errors are
-// passed over.
+// Removes from `folder` what killed processes left of an OutputFile or a
+// PartialFolder, and nothing that a living one still writes. Errors are passed
+// over.
 void remove_left_partials(const std::filesystem::path& folder);
 
 }  // namespace chexnet

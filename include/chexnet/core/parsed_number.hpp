@@ -8,9 +8,9 @@
 
 namespace chexnet {
 
-// What the whole text says, in C's notation and any locale. Nothing for other
-// text, blanks around a number, or a value that `Number` cannot hold. Floating
-// point numbers may be infinite or NaN.
+// The number that the whole text is, in C's notation and any locale. Nothing
+// for other text, blanks around a number, or a value that `Number` cannot hold.
+// Floating point numbers may be infinite or NaN.
 template <class Number>
 std::optional<Number> parsed_number(std::string_view text) {
   Number value{};

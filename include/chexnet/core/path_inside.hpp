@@ -1,4 +1,4 @@
-// Whether one place lies in another.
+// Whether one path lies inside another.
 #pragma once
 
 #include <filesystem>

@@ -28,8 +28,8 @@ inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-// What a stream of numbers is for; keeps draws of one position independent of
-// each other.
+// What a sequence of random numbers is for; keeps draws of one position
+// independent of each other.
 enum class Purpose : uint32_t {
   kOrder = 1,
   kAugment = 2,

@@ -16,8 +16,7 @@ struct KeyUse {
 // The key's bytes. CheckpointError where others can read it, or somebody else
 // made it; DataError where it is shorter than 16 bytes.
 std::string read_key(const std::filesystem::path& path, const KeyUse& use);
-// A key that is not there is made, mode 0600; who comes second uses the first
-// one's.
+// Makes a missing key, mode 0600; a second process uses the first one's.
 std::string read_or_make_key(const std::filesystem::path& path,
                              const KeyUse& use);
 

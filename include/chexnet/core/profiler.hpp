@@ -1,6 +1,6 @@
-// What the main thread of this rank is doing, said once and used three times:
+// What the main thread of this rank is doing, set once and used three times:
 // seconds by phase (metrics, stragglers), spans for a timeline, and a slot that
-// other threads and processes watch. Written by the main thread only; a null
+// other threads and processes watch. Only the main thread changes it; a null
 // Profiler* costs nothing.
 #pragma once
 
@@ -29,7 +29,7 @@ enum class Phase : uint32_t {
   kSetUp,    // from the data to the first step
   kWeights,  // drawing or reading them
   kResults,  // writing them
-  kEnded,    // nothing more is to come from this rank
+  kEnded,    // this rank has ended
 };
 inline constexpr int kPhases = 14;
 const char* phase_name(Phase phase);
@@ -80,15 +80,15 @@ class Profiler {
   void set_slot(PhaseSlot* slot);         // null: none
   void set_step(int64_t step);
   void entered_collective(uint64_t sequence);
-  // Counts seconds that have passed to another phase: a device's clock knows
-  // afterwards what the host's time went into.
+  // Moves past seconds to another phase: a device's clock tells afterwards how
+  // the host's time was used.
   void rebook(Phase from, Phase to, double seconds);
   void ended() { change(Phase::kEnded, 0); }
 
   // Where spans go from now on; null: nowhere.
   void record(std::shared_ptr<Recording> recording);
   std::shared_ptr<Recording> recording() const;  // any thread
-  // What ran beside the main thread.
+  // Work beside the main thread.
   void add(const TimelineEvent& event) {
     if (recording_) recording_->add(event);
   }

@@ -1,6 +1,7 @@
 // A folder that one command fills with its results. Until all are there a file
 // `unfinished` lies in it, which that command has locked: so the next command
-// tells what a killed one left, and removes it, from what a living one writes.
+// can tell what a killed one left, and removes it, from what a living one
+// writes.
 #pragma once
 
 #include <filesystem>
@@ -18,9 +19,9 @@ class ResultFolder {
   // removed.
   using IsResult = bool (*)(std::string_view name);
 
-  // Before the work; changes nothing. CheckpointError "[origin] …": the folder
-  // is none, holds something else than what a killed command left, or cannot be
-  // written.
+  // Before the work; changes nothing. CheckpointError "[origin] …": it is no
+  // folder, holds something else than a killed command's results, or is not
+  // writable.
   static void check(const std::string& origin,
                     const std::filesystem::path& folder, IsResult is_result);
 
@@ -28,8 +29,8 @@ class ResultFolder {
   // another command fills it. One thread.
   ResultFolder(const std::string& origin, std::filesystem::path folder,
                IsResult is_result);
-  // What was not finished stays for the next command to remove; where nothing
-  // was written, nothing stays.
+  // An unfinished result stays for the next command to remove; where no file
+  // was made, nothing stays.
   ~ResultFolder();
   ResultFolder(const ResultFolder&) = delete;
   ResultFolder& operator=(const ResultFolder&) = delete;

@@ -1,5 +1,5 @@
-// Files that grow, locks and folders of ours where others may write: none is
-// opened through a link that somebody planted.
+// Files that grow, locks and folders of ours where others may write: we open
+// none through a link that somebody planted.
 #pragma once
 
 #include <filesystem>

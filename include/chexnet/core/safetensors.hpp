@@ -1,8 +1,8 @@
 // The safetensors format on plain memory: 8-byte little-endian header length,
 // JSON header, contiguous data. Reading obeys the format's rules (header starts
 // with '{', no duplicate keys, offsets contiguous without holes, total = file
-// size) and limits of our own (header 8 MB, file 4 GiB), each broken one being
-// a CheckpointError that names the file.
+// size) and our limits (header 8 MB, file 4 GiB), each broken one being a
+// CheckpointError that names the file.
 #pragma once
 
 #include <cstddef>

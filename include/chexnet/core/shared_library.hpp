@@ -1,4 +1,4 @@
-// Libraries that are opened while the program runs.
+// Libraries that the program opens after its start.
 #pragma once
 
 namespace chexnet {

@@ -18,7 +18,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
   // Neither this object nor another process removes it from now on. Returns
-  // where it lies now, which is path().
+  // path().
   const std::filesystem::path& keep();
 
  private:

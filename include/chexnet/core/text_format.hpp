@@ -1,4 +1,4 @@
-// Texts for people: numbers, and formats with places {}.
+// Texts for people: numbers, and formats with placeholders {}.
 #pragma once
 
 #include <concepts>
@@ -22,8 +22,7 @@ std::string number_text(double value);
 // `value` with `digits` after the point; from 1e15 on as "5.12e+29".
 std::string fixed(double value, int digits);
 
-// What stands at a place of a format: text, or a whole number; fixed() writes
-// others.
+// What fills a placeholder: text, or a whole number; fixed() formats others.
 struct FormatPart {
   FormatPart(const std::string& part) : text(part) {}
   FormatPart(std::string_view part) : text(part) {}
@@ -36,8 +35,8 @@ struct FormatPart {
   std::string text;
 };
 
-// Each {} is a place; {{ and }} are braces. While compiling, a format with
-// more or fewer places than Parts is refused.
+// Each {} is a placeholder; {{ and }} are braces. A format with more or fewer
+// placeholders than Parts does not compile.
 template <class... Parts>
 struct FormatOf {
   template <size_t kSize>

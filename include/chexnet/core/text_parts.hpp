@@ -8,7 +8,8 @@
 
 namespace chexnet {
 
-// The lines of `text`, without their ends. What has no end is none.
+// The lines of `text`, without their ends. A last one without an end is left
+// out.
 std::vector<std::string> lines_of(std::string_view text);
 
 // As much of the beginning as `most` bytes hold without cutting a character of

@@ -42,8 +42,8 @@ class ThreadPool {
   int next_task();
   void help(int thread, int spins_before_sleep);
 
-  // Written by thread 0 before `pass_` is raised, read by helpers after they
-  // saw it.
+  // Thread 0 sets it before it raises `pass_`, helpers read it after they saw
+  // that.
   Call call_ = nullptr;
   const void* work_ = nullptr;
   int tasks_ = 0;

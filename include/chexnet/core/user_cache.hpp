@@ -1,4 +1,4 @@
-// The user's own places: for what can be made again, and for what cannot.
+// The user's folders: for what can be made again, and for what cannot.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // Whole numbers of JSON files, which anybody may have changed. JSON's numbers
-// have fractions and any size; nlohmann's get() casts them, and a cast of what
-// does not fit means nothing in C++.
+// have fractions and any size; nlohmann's get() casts them, and a cast of a
+// value that does not fit is undefined in C++.
 #pragma once
 
 #include <cstdint>

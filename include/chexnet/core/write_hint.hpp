@@ -4,9 +4,8 @@
 
 namespace chexnet {
 
-// What a person can do where writing failed with errno `error`: the words that
-// follow "Hint: ". `chosen_by`: the option, key or variable that says where the
-// files go.
+// The advice where writing failed with errno `error`: the words after "Hint: ".
+// `chosen_by`: the option, key or variable that says where the files go.
 std::string write_hint(int error, const std::string& chosen_by);
 
 }  // namespace chexnet

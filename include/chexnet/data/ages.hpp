@@ -15,7 +15,7 @@ constexpr bool is_known_age(float years) {
   return years >= 0 && years <= kOldestAge;
 }
 
-// Years that a band begins with, unless others are asked for.
+// Years that a band begins with, unless the user gives others.
 inline const std::vector<int> kAgeBands = {18, 40, 65};
 
 // "0-17", "18-39", "40-64", "65+"; blank = unknown. `from` ascending, positive.

@@ -62,7 +62,8 @@ std::vector<std::string> compared_with_published(const ManifestConfig& tables,
                                                  const Splits& splits);
 
 // `splits` may share patients. Images that are missing are counted, not
-// refused. `threads` decode; `progress` hears images done and all.
+// refused. `threads` decode; `progress` gets the number of images done and of
+// all.
 Audit audit(const DataConfig& config, const Manifest& manifest,
             const Splits& splits, Stores& stores, int threads,
             const std::function<void(size_t done, size_t all)>& progress);

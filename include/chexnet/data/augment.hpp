@@ -1,6 +1,6 @@
-// How a training picture is changed before the network sees it. What happens to
-// a sample is drawn from (seed, position) alone, so that no thread, rank or
-// restart changes it; drawing and applying are two steps, and both are pure
+// How a training picture is changed before the network sees it. A sample's
+// change is drawn from (seed, position) alone, so that no thread, rank or
+// restart matters; drawing and applying are two steps, and both are pure
 // functions of their arguments.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace chexnet {
 
-// What may be changed, and how far: the config's data.train_crop and data.*
-// keys of the same names.
+// The changes that are allowed, and their limits: the config's data.train_crop
+// and data.* keys of the same names.
 struct Augmentation {
   TrainCrop crop = TrainCrop::kCenter;
   bool flip = false;
@@ -22,7 +22,7 @@ struct Augmentation {
   bool operator==(const Augmentation&) const = default;
 };
 
-// What is changed in one sample. The default changes nothing.
+// The changes of one sample. The default changes nothing.
 struct DrawnAugmentation {
   TrainCrop crop = TrainCrop::kCenter;
   double area = 1;  // of the original that a random resized crop keeps, (0, 1]
@@ -43,7 +43,7 @@ struct Square {
   int side = 0;
 };
 
-// What of an original of `width` x `height` pixels is resized: the whole
+// The part of an original of `width` x `height` pixels to resize: the whole
 // picture, or the rectangle of a random resized crop.
 Region drawn_region(const DrawnAugmentation& drawn, int width, int height);
 

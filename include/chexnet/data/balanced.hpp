@@ -12,9 +12,9 @@
 namespace chexnet {
 
 // [rows] How often each is wanted, relative to the others: 1 / sqrt(f), f the
-// share of the rows that have the rarest positive finding of the row; of a row
-// without one, the share of such rows. The square root is that of repeat factor
-// sampling (Gupta et al., LVIS, CVPR 2019).
+// fraction of rows that have the row's rarest positive finding; for a row
+// without one, the fraction of such rows. The square root is that of repeat
+// factor sampling (Gupta et al., LVIS, CVPR 2019).
 std::vector<double> balanced_weights(const Manifest& manifest,
                                      const std::vector<uint32_t>& rows);
 

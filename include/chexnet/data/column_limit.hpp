@@ -5,8 +5,8 @@
 
 namespace chexnet {
 
-// More columns than any table of images and findings has; what is done for each
-// pair of columns still takes little time.
+// More columns than any table of images and findings has; work for each pair of
+// columns still takes little time.
 constexpr size_t kMostColumns = 10'000;
 
 }  // namespace chexnet

@@ -1,6 +1,6 @@
-// How many damaged images a run accepts. Damaged: it came, and cannot be
-// decoded or has a wrong checksum. What did not come is no damage (AbsentError,
-// OutageError) and never left out.
+// How many damaged images a run accepts. Damaged: its bytes came, and cannot be
+// decoded or have a wrong checksum. An image that did not come is no damage
+// (AbsentError, OutageError) and never left out.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ struct DamagePolicy {
   // Of `images`. One is always allowed, unless the limit is 0: small sets have
   // no 1 %.
   uint64_t allowed(uint64_t images) const;
-  // "3 of 40 images are damaged", and what the policy says to it.
+  // "3 of 40 images are damaged", and what the policy allows.
   std::string text(uint64_t damaged, uint64_t images) const;
   std::string hint() const;
 };
 
-// Messages about damaged images, [rank][its own, in its order].
+// Messages about damaged images, [rank][in its order].
 using DamageByRank = std::vector<std::vector<std::string>>;
 uint64_t count(const DamageByRank& damage);
 
-// All ranks call, each with the messages of its own damaged ones out of
-// `images` of all ranks. Returns everybody's; DataError "[origin] N of M images
-// are damaged" + `more` on all ranks, with the first messages, when there are
-// more than allowed.
+// All ranks call, each with the messages of its damaged ones out of `images` of
+// all ranks. Returns everybody's; DataError "[origin] N of M images are
+// damaged" + `more` on all ranks, with the first messages, when there are more
+// than allowed.
 DamageByRank accept_damage(const DamagePolicy& policy,
                            const std::vector<std::string>& own, uint64_t images,
                            const std::string& origin, const std::string& more,

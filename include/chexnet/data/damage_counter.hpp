@@ -21,8 +21,8 @@ class DamageCounter {
   DamageCounter(DamagePolicy policy, uint64_t images, uint64_t batch)
       : policy_(policy), images_(images), batch_(batch) {}
 
-  // This rank's part of the step that begins at `position` of the stream of
-  // samples.
+  // This rank's part of the step that begins at sample `position` of the
+  // training order.
   Count in(const Batch& batch, uint64_t position) const;
   // The sum over all ranks: every rank holds the same counts and throws the
   // same DataError, when more of an epoch are damaged than the policy allows,

@@ -1,5 +1,5 @@
-// Where each image of the manifest is: a file of its own, or a part of an
-// archive, shard or pack. data.images names folders, single containers or s3://
+// Where each image of the manifest is: a single file, or a part of an archive,
+// shard or pack. data.images names folders, single containers or s3://
 // prefixes; all are searched with their sub-folders (NIH's images_001/images
 // …). Rank 0 scans and shares the result as text.
 #pragma once
@@ -40,7 +40,7 @@ struct FoundImage {
   std::string name;  // path of the file, or name within the container
   ImageLocation location;
 };
-// `tick` hears of every file and piece that was read, from any thread.
+// Calls `tick` for every file and piece that was read, from any thread.
 using Tick = std::function<void()>;
 std::vector<FoundImage> find_images(
     const std::vector<std::string>& sources, Stores& stores,
@@ -50,21 +50,22 @@ class ImageIndex {
  public:
   // Finds `rows` of the manifest below `sources`; shows progress where
   // containers must be read through. AbsentError: a source is absent, images
-  // are missing (count and first rows). DataError: a name is found in two
-  // places, or one place is that of two rows. Links to one file are one place.
+  // are missing (count and first rows). DataError: a name is found at two
+  // locations, or one location is that of two rows. Links to one file are one
+  // location.
   static ImageIndex scan(
       const Manifest& manifest, const std::vector<uint32_t>& rows,
       const std::vector<std::string>& sources, Stores& stores,
       const Tick& tick = [] {});
   // The same for data.missing=skip: rows whose images are missing have no
-  // place.
+  // location.
   static ImageIndex scan_present(
       const Manifest& manifest, const std::vector<uint32_t>& rows,
       const std::vector<std::string>& sources, Stores& stores,
       const Tick& tick = [] {});
-  // The part of scan() that knows the sources' images already: rows that none
-  // of them is for go to `missing`. DataError: a name is found in two places,
-  // one place is that of two rows.
+  // The part of scan() that knows the sources' images already: rows without an
+  // image go to `missing`. DataError: a name is found at two locations, one
+  // location is that of two rows.
   static ImageIndex match(const Manifest& manifest,
                           const std::vector<uint32_t>& rows,
                           const std::vector<FoundImage>& found,
@@ -88,7 +89,7 @@ class ImageIndex {
 
  private:
   std::vector<Container> containers_;
-  std::vector<ImageLocation> locations_;  // [row]; kNowhere: not asked for
+  std::vector<ImageLocation> locations_;  // [row]; kNowhere: not wanted
 };
 
 }  // namespace chexnet

@@ -1,5 +1,5 @@
 // One sample from disk to the pixels the network sees: read, decode, resize,
-// augment (augment.hpp). Any number of threads, each with its own Scratch.
+// augment (augment.hpp). Any number of threads, each with its Scratch.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,10 @@ void check_crops(const ImageSource& source, const Augmentation& augmentation);
 
 class ImageReader {
  public:
-  // Memory that a thread keeps from image to image: whoever runs threads owns
+  // Memory that a thread keeps from image to image: whoever starts threads owns
   // one for each.
   //
-  // What a codec or a connection keeps (inflate states, TurboJPEG's handle,
+  // The state of a codec or a connection (inflate states, TurboJPEG's handle,
   // resize tables, curl's connection) is thread_local in the .cpp that uses it
   // instead: its type belongs to a library or to one file format, no caller
   // could size, share or reset it, and as an argument it would go through every

@@ -17,9 +17,9 @@
 
 namespace chexnet {
 
-// What fetch() hands over: a file's bytes, or pixels that a pack holds ready.
-// Memory is kept from image to image; the views last until the next fetch()
-// with this object, and no longer than the source.
+// The result of fetch(): a file's bytes, or a pack's pixels. Memory is kept
+// from image to image; the views last until the next fetch() with this object,
+// and no longer than the source.
 struct FetchedImage {
   std::span<const std::byte> bytes;  // of a PNG or JPEG, or of pixels
   // Of pixels [side, side], gray, resized as the pack says; 0 = a PNG or JPEG.
@@ -41,7 +41,7 @@ class ImageSource {
   ImageSource(ImageIndex index, Stores& stores);
 
   // DataError: damaged (a wrong checksum, no file, more than memory holds).
-  // AbsentError, OutageError as Store; after `stop` nothing is waited for. Any
+  // AbsentError, OutageError as Store; after `stop` it waits for nothing. Any
   // number of threads.
   void fetch(uint32_t row, FetchedImage& into,
              const std::stop_token& stop = {}) const;

@@ -1,5 +1,6 @@
-// What a user names to be scored: image files, folders, archives, packs, s3://
-// places and lists of these, as images in the order of naming, without a table.
+// Images that a user names for scoring: image files, folders, archives, packs,
+// s3:// paths and lists of these, as images in the order of naming, without a
+// table.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +45,9 @@ struct InputImages {
 };
 
 // Each image once, however often it is named. A damaged archive, shard or pack
-// is a row with its problem, behind those of its parts before the damage.
-// AbsentError: a place that no list names is not there, or no image is found at
-// all.
+// is a row with its problem, after the rows of what precedes the damage.
+// AbsentError: a path that no list names does not exist, or no image is found
+// at all.
 InputImages find_input_images(
     const std::vector<InputPlace>& places, Stores& stores,
     const Tick& tick = [] {});

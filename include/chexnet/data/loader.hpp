@@ -66,20 +66,19 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next batch, in order; valid until the call after. Rethrows what a
-  // worker could not handle: damage (DataError) is part of a batch, absence and
-  // outage end it.
+  // The next batch, in order; valid until the call after. Rethrows a worker's
+  // absence or outage; damage (DataError) is part of a batch.
   const Batch& next();
-  // The same, but null once `stop` says true, which is asked at first and while
-  // no batch is ready: a store that does not answer holds up no stop.
+  // The same, but null once `stop` returns true; calls it at first and while no
+  // batch is ready, so a store that does not answer holds up no stop.
   const Batch* next_unless(const std::function<bool()>& stop);
   struct Stats {
     double wait_s = 0;  // the consumer's, in next()
     // Calls of next() that found no batch ready and waited over 1 ms.
     uint64_t stalls = 0;
     int workers = 0, prefetch = 0;  // now
-    // What the batches that next() handed out would have taken if no worker had
-    // ever waited for a free place: for each batch, the seconds from taking up
+    // The time that the batches of next() would have taken if no worker had
+    // ever waited for a free slot: for each batch, the seconds from taking up
     // an image to its end (reading, or waiting for a reader; decoding;
     // augmenting), summed over its images, by the number of workers.
     double loading_s = 0;
@@ -100,7 +99,7 @@ class Loader {
     double made_s = 0;   // how long it took from there
     double work_s = 0;   // the sum over its samples
   };
-  // What a worker keeps from sample to sample.
+  // Memory that a worker keeps from sample to sample.
   struct Scratch {
     ImageReader::Scratch reader;
     std::vector<uint32_t> discarded;  // rows
@@ -151,13 +150,13 @@ class Loader {
     int batches = 0;
   } window_;
   Scratch own_scratch_;  // of next(), without workers
-  // Last: they stop before what they use goes.
+  // Last: they stop before the members they use are destroyed.
   std::vector<std::jthread> threads_;
 };
 
 constexpr int kMostPrefetch = 8;  // where it is adapted
 
-// What the config says of a loader of `batch` samples over this source, on a
+// The config's options for a loader of `batch` samples over this source, on a
 // rank with `cores`.
 Loader::Options loader_options(const DataConfig& config, int batch,
                                const ImageSource& source, int cores);

@@ -33,7 +33,7 @@ struct Manifest {
   std::vector<std::optional<SplitName>> splits;
   std::unordered_map<std::string, uint32_t> rows;  // name -> row
   std::string path, sha256;  // of the files; names the release
-  // Of data.finding_names and of what it says; empty without one.
+  // SHA-256 of the entries of data.finding_names; empty without one.
   std::string finding_names_sha256;
   // Names of images that data.filter and data.exclude keep out of the rows.
   std::unordered_set<std::string> left_out;
@@ -78,7 +78,7 @@ const std::vector<std::string>& chexpert_findings();
 // The tables of data.manifest as one, without what data.filter and data.exclude
 // leave out. Findings are aligned by name, after data.finding_names; where a
 // table lacks one, its rows are not labeled. Blank cells follow the policy of
-// their own table's format.
+// their table's format.
 //
 // Labels for training follow data.blank and data.uncertain,
 // those for scoring eval.blank and eval.uncertain;
@@ -90,7 +90,7 @@ const std::vector<std::string>& chexpert_findings();
 Manifest read_manifest(const DataConfig& config, const EvalConfig& eval = {});
 
 // The table as a network sees it that knows `findings`: columns by name
-// (findings.hpp), not labeled where the table has none. Returns the table's own
+// (findings.hpp), not labeled where the table has none. Returns the table's
 // findings that were left out.
 std::vector<std::string> match_findings(
     Manifest& manifest, const std::vector<std::string>& findings);

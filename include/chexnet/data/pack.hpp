@@ -34,7 +34,7 @@ struct PackEntry {
   uint64_t done = 0;
 };
 constexpr uint64_t kPackDone = 0x656e6f44;
-// Its source was: there are no pixels.
+// Its source was damaged: there are no pixels.
 constexpr uint64_t kPackDamaged = 0x64616d44;
 
 struct PackShape {
@@ -48,7 +48,7 @@ struct PackShape {
 class PackReader {
  public:
   // Reads header, names and table. Local packs are mapped, but on network file
-  // systems and object stores each image is read on its own. DataError: not a
+  // systems and object stores each image is read separately. DataError: not a
   // pack, damaged, cut off; else as Store.
   PackReader(std::string path, Store& store);
 
@@ -81,7 +81,7 @@ class PackReader {
 // still has its checksum stays.
 class PackWriter {
  public:
-  // Makes (or takes up) path.partial. One process calls this before the others
+  // Makes (or continues) path.partial. One process calls this before the others
   // make a writer. DataError: a name has a line break.
   static void prepare(const std::string& path, const PackShape& shape);
   // Opens what prepare() made. CheckpointError when it cannot be written.
@@ -99,8 +99,8 @@ class PackWriter {
   // looks at it again.
   void leave_out(uint64_t image);
   // One process, after all others have written: checks that nothing is missing,
-  // writes the header, syncs, renames. Returns the source's SHA-256. `tick`
-  // hears of each piece that reached the disk.
+  // writes the header, syncs, renames. Returns the source's SHA-256. Calls
+  // `tick` for each piece that reached the disk.
   std::string finish(const std::function<void()>& tick = [] {});
 
  private:

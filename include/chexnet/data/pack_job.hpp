@@ -26,8 +26,8 @@ struct PackJob {
   uint64_t shuffle_seed = 1;     // order of the records; 0 = as `rows`
   int threads = 1;
   double timeout_s = 600;  // without progress, while the other ranks wait
-  // A damaged image that is left out keeps its place: a pack has no pixels for
-  // it, a record no image, so who reads them finds it damaged.
+  // A damaged image that is left out keeps its position: a pack has no pixels
+  // for it, a record no image, so a reader finds it damaged.
   DamagePolicy damage = {};
 };
 
@@ -39,11 +39,11 @@ struct PackResult {
   std::string source_sha256;
 };
 
-// `progress` hears how many of this rank's images are done, and how many it
-// has. All ranks call; every image is decoded. DataError on all ranks lists the
+// `progress` gets how many of this rank's images are done, and how many it has.
+// All ranks call; every image is decoded. DataError on all ranks lists the
 // damaged ones when there are more than allowed; AbsentError, OutageError end
-// the job at once. What was written is taken up by the next start. One job at a
-// time writes to a place: CheckpointError for the second.
+// the job at once. The next start continues with what is on disk. One job at a
+// time writes to a path: CheckpointError for the second.
 using PackProgress = std::function<void(uint64_t done, uint64_t all)>;
 PackResult write_pixel_pack(const PackJob& job, const Manifest& manifest,
                             const ImageSource& source, Communicator& comm,

@@ -1,8 +1,7 @@
 // Synthetic chest X-rays in the layout of ChestX-ray14: for trying the program,
 // for tests and for tutorials. They are drawings, not patients, and say so in
-// the README that is written beside them. A finding is drawn as a visible
-// change (a wider heart, a fluid level, a nodule …), with a box where it has a
-// place.
+// the README beside them. A finding is drawn as a visible change (a wider
+// heart, a fluid level, a nodule …), with a box where it is local.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +37,10 @@ struct PhantomOptions {
   uint64_t seed = 1;
 };
 // Writes images/, Data_Entry_2017.csv, train_val_list.txt, test_list.txt,
-// BBox_List_2017.csv and README.txt; the table is written last. `progress`
-// hears the number of images done. CheckpointError when the folder is not empty
-// or not writable. What `progress` throws is rethrown. A set that could not be
-// finished is removed.
+// BBox_List_2017.csv and README.txt; the table comes last. `progress` gets the
+// number of images done. CheckpointError when the folder is not empty or not
+// writable. Rethrows what `progress` throws. Removes a set that it could not
+// finish.
 void write_phantom_set(const PhantomOptions& options,
                        const std::function<void(int)>& progress);
 

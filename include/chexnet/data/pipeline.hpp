@@ -60,7 +60,7 @@ class PipelineSampler final : public Sampler {
                   const StreamPart& part);
   Sample at(uint64_t ticket) const override;
   void discarded(uint64_t ticket, std::vector<uint32_t>& rows) const override;
-  // The rank's epoch: positions in its own sequence.
+  // The rank's epoch: positions in its sequence.
   std::vector<uint32_t> epoch_order(uint64_t epoch) const;
 
  private:

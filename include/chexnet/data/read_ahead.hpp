@@ -29,8 +29,8 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   // Waits for the bytes of sample `ticket`; rethrows what fetching it threw.
-  // Tickets are asked for in any order within `slots` of each other; each ends
-  // with done(). Null when stopped.
+  // Callers wait for tickets in any order within `slots` of each other; each
+  // ends with done(). Null when stopped.
   const FetchedImage* wait(uint64_t ticket, const std::stop_token& stop);
   void done(uint64_t ticket);
   // Where the threads' spans go from now on; null: nowhere.
@@ -53,7 +53,7 @@ class ReadAhead {
   std::vector<Slot> slots_;
   uint64_t next_ = 0;
   std::shared_ptr<Recording> recording_;
-  // Last: they stop before what they use goes.
+  // Last: they stop before the members they use are destroyed.
   std::vector<std::jthread> threads_;
 };
 

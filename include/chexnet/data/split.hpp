@@ -37,12 +37,11 @@ struct Splits {
 // name the manifest lacks, a name in two lists, a patient in two splits.
 // ConfigError: a list or table and a fraction for one split.
 Splits make_splits(const Manifest& manifest, const DataConfig& config);
-// Every row as the test split, under a name of its own: tables that are only
-// scored.
+// Every row as the test split, named `name`: for tables that are only scored.
 Splits all_as_test(const Manifest& manifest, const std::string& name);
-// data.missing=skip: takes the rows out that `images` has no place of; the
-// split's sum is that of the others. Their number; AbsentError when none would
-// be left.
+// data.missing=skip: removes the rows that `images` has no location for; the
+// split's checksum is of the others. Returns how many it removed; AbsentError
+// when none would be left.
 size_t leave_out_missing(const Manifest& manifest, const ImageIndex& images,
                          Split& split);
 // DataError when there is nothing to train on.

@@ -17,7 +17,7 @@ struct StageOptions {
   std::function<bool()> stop = {};  // as SharedWorkOptions has it
 };
 
-// The index with the staged copies in place of the originals. Where it is
+// The index with the staged copies instead of the originals. Where it is
 // automatic: on a network file system or object store, and with room for it,
 // the first of $SLURM_TMPDIR, $TMPDIR and /tmp. Copies are below
 // chexnet-stage-UID there, which only this user may enter. One rank of a node

@@ -1,9 +1,8 @@
 // The endless order of training samples: position g = epoch * N + i. Each epoch
-// is a permutation of the split of its own, or N draws by weight
-// (train.sampling), or the order of a file. A pure function of (seed,
-// position); step k of global batch B takes positions [k*B, (k+1)*B), and
-// position p of those goes to rank p mod R. A resume therefore needs the
-// position alone, on any number of ranks.
+// is a new permutation of the split, or N draws by weight (train.sampling), or
+// the order of a file. A pure function of (seed, position); step k of global
+// batch B takes positions [k*B, (k+1)*B), and position p of those goes to rank
+// p mod R. A resume therefore needs the position alone, on any number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace chexnet {
 
 struct Sample {
   uint32_t row = 0;       // of the manifest
-  uint64_t position = 0;  // in the stream; keys the augmentation
+  uint64_t position = 0;  // in the training order; keys the augmentation
   bool padding = false;   // fills a batch; its row is not read
   // Mixup: the sample is share x (row) + (1 - share) x (partner), pixels and
   // labels alike.
@@ -28,8 +27,7 @@ constexpr uint64_t partner_position(uint64_t position) {
   return position | (uint64_t{1} << 63);
 }
 
-// What a loader is asked to deliver: sample `ticket` (0, 1, …) of one rank.
-// Thread-safe.
+// The samples of a loader: sample `ticket` (0, 1, …) of one rank. Thread-safe.
 class Sampler {
  public:
   virtual ~Sampler() = default;
@@ -65,7 +63,7 @@ class EpochOrders {
   mutable std::vector<Order> orders_;  // oldest first
 };
 
-// Which part of the stream of training samples a rank walks.
+// Which part of the training order a rank walks.
 struct StreamPart {
   uint64_t seed = 1;        // of the epochs' orders
   bool keep_order = false;  // the rows as they are, in each epoch
@@ -79,7 +77,7 @@ struct StreamPart {
   int rank = 0, world_size = 1;
 };
 
-// The training stream of one rank.
+// The training order of one rank.
 class TrainSampler final : public Sampler {
  public:
   // `rows`, not empty, is permuted anew each epoch, or drawn from by

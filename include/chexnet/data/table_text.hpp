@@ -7,8 +7,8 @@
 
 namespace chexnet {
 
-// As read_text(); of s3://bucket/key as the object store says it (AbsentError,
-// OutageError), .gz unpacked too.
+// As read_text(); of s3://bucket/key with the object store's errors
+// (AbsentError, OutageError), .gz unpacked too.
 std::string table_text(const std::string& path, const S3Config& s3);
 
 }  // namespace chexnet

@@ -24,7 +24,7 @@ struct PatientNumbers {
   uint32_t count = 0;
 };
 PatientNumbers number_patients(std::span<const std::string> patients);
-// Each case is a patient of its own.
+// Each case counts as another patient.
 PatientNumbers one_patient_per_case(size_t cases);
 
 // Fewer patients that are positive, or negative, give no interval: resamples of
@@ -39,8 +39,8 @@ struct BootstrapOptions {
   size_t resamples = 10000;
   uint64_t seed = 0;
   int threads = 1;  // at least one; the figures do not depend on it
-  // Told the share that is done, 0..1, by the calling thread, now and then;
-  // empty: nobody is.
+  // The calling thread tells it the fraction that is done, 0..1, now and then;
+  // empty: nobody is told.
   std::function<void(double)> progress = {};
 };
 
@@ -81,10 +81,10 @@ std::vector<double> difference(std::span<const double> a,
 // The mean of the columns' values in each resample; NaN where one has none.
 std::vector<double> mean_of(std::span<const std::span<const double>> columns);
 
-// Two-sided p of "the difference is 0": twice the smaller share of resamples on
-// one side of 0, with one more on either side, so never 0 (Davison and Hinkley,
-// "Bootstrap Methods and their Application", 1997, section 4.2). Empty when no
-// resample is defined.
+// Two-sided p of "the difference is 0": twice the smaller fraction of resamples
+// on one side of 0, with one more on either side, so never 0 (Davison and
+// Hinkley, "Bootstrap Methods and their Application", 1997, section 4.2). Empty
+// when no resample is defined.
 std::optional<double> bootstrap_p(std::span<const double> differences);
 
 }  // namespace chexnet

@@ -1,6 +1,6 @@
 // Maps of a finding's probabilities to such as mean what they say. Fitted on
-// validation and applied to test: fitted on the images that it is judged by, a
-// map would look better than it is.
+// validation and applied to test: fitted on the test images themselves, a map
+// would look better than it is.
 //
 // probabilities [N] in 0..1; labels [N]: 1 positive, 0 negative, NaN left out.
 // Both fits are empty without a positive or without a negative, or when a

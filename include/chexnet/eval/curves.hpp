@@ -1,5 +1,5 @@
-// The curves behind a finding's figures, for drawing: each point is what one
-// threshold gives, from the highest score down.
+// The curves behind a finding's figures, for drawing: one point per threshold,
+// from the highest score down.
 #pragma once
 
 #include <utility>

@@ -17,7 +17,7 @@
 
 namespace chexnet {
 
-// What is chosen for every finding beside Youden's point.
+// Rules chosen for every finding besides Youden's point.
 struct OperatingTargets {
   double sensitivity = 0.9, specificity = 0.9;  // in 0..1
 };

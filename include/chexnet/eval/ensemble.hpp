@@ -24,12 +24,11 @@ inline constexpr const char* kChosenOutOfFold =
 // one the spread is 0.
 MemberMean mean_of_members(std::span<const double> logits);
 
-// Of the members' own tables, without a network: of each image the mean of
-// those that have it and have scored it, so that of folds each image has the
-// score of the one network that was not trained on it. Images in the order of
-// the first table that has them; Predictions::spreads where an image has
-// several scores. All have the same findings in one order. DataError: a label
-// differs.
+// From the members' tables, without a network: of each image the mean of those
+// that have it and have scored it, so that of folds each image has the score of
+// the one network that was not trained on it. Images in the order of the first
+// table that has them; Predictions::spreads where an image has several scores.
+// All have the same findings in one order. DataError: a label differs.
 Predictions mean_of_tables(const std::vector<Predictions>& members);
 
 }  // namespace chexnet

@@ -1,4 +1,4 @@
-// The figures of a prediction with their uncertainty: what `evaluate` shows
+// The figures of a prediction with their uncertainty, which `evaluate` shows
 // beside the AUROCs of score().
 #pragma once
 

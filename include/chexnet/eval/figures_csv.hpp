@@ -13,7 +13,7 @@
 
 namespace chexnet {
 
-// What the table holds; null and empty parts have no lines.
+// The table's contents; null and empty parts have no lines.
 struct FigureTables {
   const Figures& figures;
   std::span<const OperatingPoint> points = {};
@@ -23,7 +23,7 @@ struct FigureTables {
   const Comparison* comparison = nullptr;
 };
 
-// What the table begins with.
+// The table's first bytes.
 inline constexpr const char* kFiguresHead = "finding,figure,rule,";
 
 // finding,figure,rule,threshold,value,low,high,positives,negatives,group,
@@ -31,8 +31,8 @@ inline constexpr const char* kFiguresHead = "finding,figure,rule,";
 // calibration, `group` a part of the images: "sex=F", or a reliability bin
 // "equal_widths 2: 0.1-0.2", whose `positives` and `negatives` are its own.
 // `few_positives` is 1 where a figure rests on fewer than ten. PPV and NPV at a
-// prevalence have lines of their own where it is given. Shortest text that
-// reads back equal.
+// prevalence have further lines where it is given. Shortest text that reads
+// back equal.
 std::string figures_csv(const FigureTables& tables);
 
 }  // namespace chexnet

@@ -34,7 +34,8 @@ double student_95(double degrees_of_freedom, size_t comparisons = 1);
 // is possible, so the interval holds the true one as often as before.
 Interval cut_to(const Interval& range, double low, double high);
 
-// Of fewer seeds nobody says which recipe is better: of two, t is up to 12.7.
+// With fewer seeds we do not say which recipe is better: of two, t is up to
+// 12.7.
 inline constexpr size_t kLeastSeeds = 3;
 
 // 95 % of the mean of `by_seed`, at least two differences of two recipes'
@@ -45,7 +46,7 @@ inline constexpr size_t kLeastSeeds = 3;
 Interval interval_over_seeds(std::span<const double> by_seed,
                              double patient_variance, size_t comparisons = 1);
 
-// 95 % of a share of independent cases (Wilson, "Probable inference", JASA
+// 95 % of a fraction of independent cases (Wilson, "Probable inference", JASA
 // 1927). Several images of one patient are not independent: the interval is
 // then too narrow. Empty when there are no cases.
 std::optional<Interval> wilson_interval(size_t hits, size_t cases);

@@ -37,7 +37,7 @@ namespace chexnet {
 inline constexpr std::array kIouThresholds = {0.1, 0.2, 0.3, 0.4,
                                               0.5, 0.6, 0.7};
 
-// What a list of boxes asks of a set of images.
+// The boxes of one image and finding, and those of a set of images.
 struct BoxedCase {
   uint32_t row = 0;    // of the manifest
   size_t finding = 0;  // of the manifest
@@ -49,7 +49,7 @@ struct BoxedCases {
   std::vector<std::string> unknown_findings;  // of the list, not of the network
 };
 // Boxes of `rows` of the manifest and of its findings, whatever the table says
-// of the label: the box was drawn by somebody who looked.
+// of the label: somebody saw the finding and drew the box.
 BoxedCases boxed_cases(std::span<const FindingBox> boxes,
                        const Manifest& manifest,
                        std::span<const uint32_t> rows);
@@ -87,13 +87,13 @@ struct FindingLocalization {
   std::string finding;
   size_t cases = 0, called = 0;
   Estimate pointing, pointing_of_called;
-  std::array<Estimate, kIouThresholds.size()> iou_at{};  // share of cases
+  std::array<Estimate, kIouThresholds.size()> iou_at{};  // fraction of cases
   double mean_iou = 0, boxes_per_map = 0;
   bool few_cases() const { return cases < kFewPositives; }
   bool few_called() const { return called < kFewPositives; }
 };
 
-// What a mean over findings is of: each weighs alike, however few its cases.
+// The findings of a mean: each has the same weight, however few its cases.
 struct FindingsInMean {
   size_t findings = 0;
   size_t few = 0;  // of these, with few cases

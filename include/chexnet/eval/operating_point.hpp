@@ -31,14 +31,14 @@ std::optional<double> threshold_of_specificity(std::span<const double> scores,
                                                std::span<const float> labels,
                                                double specificity);
 
-// A share of cases.
+// A fraction of cases.
 struct Share {
   size_t hits = 0, cases = 0;
   std::optional<double> value() const;       // empty without cases
   std::optional<Interval> interval() const;  // Wilson's: see interval.hpp
 };
 
-// What calling images by a threshold leads to.
+// The result of calling images positive by a threshold.
 struct Confusion {
   size_t true_positives = 0, false_positives = 0;
   size_t true_negatives = 0, false_negatives = 0;
@@ -48,8 +48,9 @@ struct Confusion {
   bool few_positives() const { return positives() < kFewPositives; }
   Share sensitivity() const { return {true_positives, positives()}; }
   Share specificity() const { return {true_negatives, negatives()}; }
-  // The shares of those called positive that are, and of those called negative
-  // that are. Both depend on how frequent the finding is in these images.
+  // The fraction of those called positive that are positive, and of those
+  // called negative that are negative. Both depend on how frequent the finding
+  // is in these images.
   Share ppv() const {
     return {true_positives, true_positives + false_positives};
   }
@@ -58,7 +59,7 @@ struct Confusion {
   }
   // 2 tp / (2 tp + fp + fn); empty at 0 / 0.
   std::optional<double> f1() const;
-  // By Bayes' rule, where a share `prevalence` in 0..1 of images has the
+  // By Bayes' rule, where a fraction `prevalence` in 0..1 of images has the
   // finding. Empty where sensitivity or specificity is, and at 0 / 0.
   std::optional<double> ppv_at(double prevalence) const;
   std::optional<double> npv_at(double prevalence) const;

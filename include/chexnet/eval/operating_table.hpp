@@ -34,7 +34,7 @@ std::vector<OperatingPoint> operating_points(
     const DecisionRules* rules, std::optional<double> threshold);
 
 // DataError when an image is in both predictions: thresholds would be chosen on
-// what they are applied to.
+// the images they are applied to.
 void refuse_common_images(const Predictions& test,
                           const Predictions& validation);
 

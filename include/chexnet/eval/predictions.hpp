@@ -1,5 +1,5 @@
-// Scores of a split, image by image: what `evaluate` prints figures of, and the
-// CSV format that carries them.
+// Scores of a split, image by image, from which `evaluate` computes figures,
+// and their CSV format.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct Predictions {
   // [N,K]: standard deviation of the probabilities of an ensemble's members,
   // NaN = of fewer than two; or none at all.
   std::vector<double> spreads;
-  // [N], or none at all where they are not known. Never written to a table.
+  // [N], or none at all where they are not known. No table gets them.
   std::vector<std::string> patients;
   // [N]: why an image was not scored, else empty; or none at all.
   std::vector<std::string> reasons;
@@ -76,7 +76,7 @@ std::string predictions_csv(const Predictions& predictions);
 // unknown image, no finding in common, two columns of images, of reasons or of
 // one finding, a value that is no number, no image with a score.
 Predictions read_predictions(const std::string& path, const Manifest* manifest);
-// Whether the table has labels of its own, "label:<finding>".
+// Whether the table has labels, "label:<finding>".
 bool has_labels(const std::string& path);
 
 }  // namespace chexnet

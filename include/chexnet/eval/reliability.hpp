@@ -27,8 +27,9 @@ struct Reliability {
   }
 };
 
-// For each of `findings` (as in score()) "none", and behind it what `rules`
-// (null: none) were fitted with. Nothing where a score is no probability.
+// For each of `findings` (as in score()) "none", then the calibration that
+// `rules` (null: none) were fitted with. Nothing where a score is no
+// probability.
 std::vector<Reliability> reliability_of(
     const Predictions& predictions, const std::vector<std::string>& findings,
     const DecisionRules* rules);

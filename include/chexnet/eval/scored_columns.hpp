@@ -41,8 +41,8 @@ struct MeanColumns {
 MeanColumns mean_columns(const ScoredColumns& scored,
                          const PatientNumbers& patients);
 
-// Of the images in `rows`. Where the prediction knows no patients each image is
-// one of its own.
+// Of the images in `rows`. Where the prediction knows no patients each image
+// counts as one.
 PatientNumbers patients_of(const Predictions& predictions,
                            const std::vector<size_t>& rows);
 

@@ -13,7 +13,7 @@
 namespace chexnet {
 
 struct SubgroupTable {
-  std::string column;                 // as it was asked for
+  std::string column;                 // as the user named it
   std::vector<std::string> findings;  // [K]
   std::vector<Subgroups> of;          // [K], the same groups in each
 };

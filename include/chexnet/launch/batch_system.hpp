@@ -1,5 +1,5 @@
 // The batch job this process is part of, and how long it may still run.
-// Environment and commands are passed in, so that tests can make them up.
+// Environment and commands are passed in, so that tests can replace them.
 #pragma once
 
 #include <functional>
@@ -31,10 +31,10 @@ struct BatchJob {
   // this host, or those that mpirun asks Slurm for.
   std::vector<HostSlots> hosts;
 };
-// Without its hosts: what each rank may ask, on whichever host.
+// Without its hosts, so that each rank may call it on any host.
 BatchJob batch_job(const Environment& env);
 
-// Runs a command and returns what it prints; empty when it fails.
+// Executes a command and returns its output; empty when it fails.
 using Ask = std::function<std::string(const std::vector<std::string>&)>;
 // Real commands, given five seconds.
 inline constexpr int kAskTimeout_s = 5;

@@ -1,4 +1,4 @@
-// Runs a program and takes what it prints. Its stderr and environment are ours.
+// Executes a program and takes its output. Its stderr and environment are ours.
 #pragma once
 
 #include <stop_token>
@@ -20,11 +20,11 @@ ChildOutput output_of(const std::vector<std::string>& command,
 // Where `program` is that PATH leads to; empty where there is none.
 std::string in_path(const std::string& program);
 
-// Runs `command` by /bin/sh -c with one argument, $1, and returns its exit code
-// and the end of what it says on stderr. stdin and stdout are /dev/null. It has
-// a process group of its own, so that no Ctrl-C of ours reaches it, which is
-// killed on `stop`, where it ends but has left something running, and when this
-// process ends, be it by kill -9. Any thread. DeviceError as above.
+// Executes `command` by /bin/sh -c with one argument, $1, and returns its exit
+// code and the end of its stderr. stdin and stdout are /dev/null. It has its
+// own process group, so that no Ctrl-C of ours reaches it. The group is killed
+// on `stop`, where the command ends but has left something running, and when
+// this process ends, even by kill -9. Any thread. DeviceError as above.
 ChildOutput run_in_shell(const std::string& command,
                          const std::string& argument,
                          const std::stop_token& stop);

@@ -1,4 +1,4 @@
-// What a job's container shows of the host.
+// The parts of the host that a job's container shows.
 #pragma once
 
 #include <filesystem>
@@ -23,15 +23,15 @@ Mount parsed_mount(const std::string& text);
 std::vector<std::string> named_paths(const Config& config);
 
 // `given`, and the fewest existing folders that hold `paths` and
-// `working_folder`, each in its own place. Of a file its folder; of what is not
-// there yet, the nearest folder above. ConfigError where that is `/`, and for a
-// relative source in `given`.
+// `working_folder`, each at the same path as outside. Of a file its folder; of
+// what does not exist yet, the nearest folder above. ConfigError where that is
+// `/`, and for a relative source in `given`.
 std::vector<Mount> with_mounts_of(const std::vector<std::string>& paths,
                                   const std::filesystem::path& working_folder,
                                   std::vector<Mount> given);
 
-// Where what the container has as `path` is outside of it; as it is where no
-// mount shows it from elsewhere.
+// The path outside of the container for its `path`; unchanged where no mount
+// shows it from elsewhere.
 std::filesystem::path path_on_host(const std::filesystem::path& path,
                                    const std::vector<Mount>& mounts);
 

@@ -1,5 +1,5 @@
 // Who started this process, decided from environment variables (passed in, so
-// that tests can make them up).
+// that tests can replace them).
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ int launched_processes(const Environment& env);
 int restarts_by_parent(const Environment& env);
 constexpr const char* kRestartsVariable = "CHEXNET_RESTARTS";
 
-// Several processes of a batch system, each of which believes to be alone: the
+// Several processes of a batch system, each of which believes it is alone: the
 // message with the right command, or empty. `world_size` is what MPI said, 1
 // where MPI was not started.
 std::string singleton_problem(const Environment& env, int world_size);

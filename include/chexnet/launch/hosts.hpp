@@ -54,9 +54,8 @@ std::string hostfile_name(const std::filesystem::path& path,
 std::string host_list(const std::vector<HostSlots>& hosts, int ranks,
                       int ranks_per_host);
 
-// Whether `name` in a host file means this machine: its own name (with or
-// without the domain), "localhost", or a name or number of one of its
-// addresses.
+// Whether `name` in a host file means this machine: its name (with or without
+// the domain), "localhost", or a name or number of one of its addresses.
 bool is_this_host(const std::string& name);
 
 }  // namespace chexnet

@@ -1,5 +1,5 @@
-// What a parent can see of the ranks that its launcher starts on this host, and
-// a rank of its launcher.
+// The ranks that a launcher starts on this host, as their parent sees them, and
+// the launcher, as a rank sees it.
 #pragma once
 
 #include <sys/types.h>

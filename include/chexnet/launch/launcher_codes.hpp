@@ -10,11 +10,11 @@
 
 namespace chexnet {
 
-// What this process exits with, to say `exit_code`. Takes no lock and no
-// memory.
+// The code to exit with, so that the parent reads `exit_code`. Takes no lock
+// and no memory.
 int code_for_launcher(int exit_code);
 
-// What the launcher's code means, as a shell has it: 128 + the number of a
+// The meaning of the launcher's code, as a shell has it: 128 + the number of a
 // signal.
 int code_from_launcher(int code, MpiFamily launcher);
 

@@ -21,9 +21,9 @@ void remove_launcher_files(pid_t launcher,
 // job and is nobody's child, so what kills launcher and ranks spares it.
 void remove_launcher_files_behind(pid_t launcher);
 
-// In a rank, before it has threads: the same behind the mpirun or daemon that
-// started it, by the first rank of its host. Not behind an mpirun that our
-// parent started: it does so itself.
+// In a rank, before it has threads: the first rank of each host does the same
+// for the mpirun or daemon that started it. Not for an mpirun that our parent
+// started: the parent does so itself.
 void remove_files_behind_own_launcher();
 
 }  // namespace chexnet

@@ -40,10 +40,10 @@ constexpr const RankLauncher* find_launcher(std::string_view process) {
   return nullptr;
 }
 
-// What the srun by which mpirun starts its daemons obeys (tried with Slurm
-// 22.05, of later ones SLURM_TRES_PER_TASK): its step, and so the ranks of all
-// hosts but the first, would have that many cores and not the job's. With
-// SLURM_EXCLUSIVE it fails.
+// Variables that the srun obeys by which mpirun starts its daemons (tried with
+// Slurm 22.05, of later ones SLURM_TRES_PER_TASK): its step, and so the ranks
+// of all hosts but the first, would have that many cores and not the job's.
+// With SLURM_EXCLUSIVE it fails.
 inline constexpr std::array<const char*, 4> kStepVariables = {
     "SRUN_CPUS_PER_TASK", "SLURM_EXACT", "SLURM_EXCLUSIVE",
     "SLURM_TRES_PER_TASK"};

@@ -34,9 +34,9 @@ std::vector<std::string> probe_command(const SelfLaunch& launch,
                                        const std::vector<HostSlots>& hosts,
                                        const std::string& hostfile);
 
-// Those of `launch.hosts` on which the launcher starts nothing, asked again and
+// Those of `launch.hosts` on which the launcher starts nothing, tried again and
 // again for `limit_s`: a host that comes back, or another one that got its
-// name, counts as there. Returns at once when a stop is asked for.
+// name, counts as there. Returns at once when a stop is requested.
 std::vector<std::string> lost_hosts(const SelfLaunch& launch, double limit_s,
                                     ParentSignals& signals);
 

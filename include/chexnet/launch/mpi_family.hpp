@@ -1,6 +1,5 @@
-// Which MPI starts the ranks, and which one they load: told by what launchers
-// put into the environment, and by what mpirun and libraries say of themselves.
-// Pure.
+// Which MPI starts the ranks, and which one they load: from the environment
+// that launchers set, and from the names that mpirun and libraries print. Pure.
 #pragma once
 
 #include <optional>
@@ -23,7 +22,7 @@ struct ChosenMpi {
   MpiFamily family = MpiFamily::kOpenMpi;
   std::string by;  // "launch.mpi", "the launcher's": why this one
 };
-// What this process loads: what the config says (`wanted`), else its
+// The MPI that this process loads: the config's (`wanted`), else its
 // launcher's, else that of `mpirun`.
 ChosenMpi choose_mpi(std::optional<MpiFamily> wanted, const Environment& env,
                      std::optional<MpiFamily> mpirun = {});

@@ -1,7 +1,7 @@
 // Who may connect to the TCP ports that MPI and its launcher listen on. Both
 // listen on all interfaces, whichever they are told to use, and wait without
 // end for the rest of a greeting that a stranger begins. Where the kernel or a
-// container does not allow what is tried here, the ports stay as they are.
+// container does not allow these calls, the ports stay as they are.
 #pragma once
 
 #include <sys/types.h>

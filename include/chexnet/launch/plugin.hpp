@@ -18,7 +18,7 @@ struct PluginError : DeviceError {
         hint(what_to_do) {}
   std::string happened, hint;
 };
-// The file is whole, but not what it needs from the machine.
+// The file is whole, but the machine lacks what it needs.
 struct MissingLibraryError : PluginError {
   using PluginError::PluginError;
 };
@@ -44,7 +44,7 @@ std::string cut_off_problem(const std::string& path);
 // PluginError with the reason of each.
 std::string open_globally(const std::vector<std::string>& libraries);
 
-// The folder of the running program.
+// The folder of this program.
 std::string program_folder();
 
 }  // namespace chexnet

@@ -1,6 +1,6 @@
-// Whether ranks that ended are started again, when and on which hosts. What it
-// acts on are arguments, so that a test has a table of ends; on real ranks
-// these are RankProcesses (launch) and FolderRecords (train/run).
+// Whether ranks that ended are started again, when and on which hosts. It acts
+// on its arguments, so that a test has a table of ends; for real ranks these
+// are RankProcesses (launch) and FolderRecords (train/run).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace chexnet {
 
 struct RankEnd {
-  // As the ranks meant it, or a launcher's own.
+  // As the ranks meant it, or one of the launcher.
   int code = 0;
   // False: they did not start in time, which the records say.
   bool in_time = true;
@@ -27,7 +27,7 @@ class RankStarts {
 
   // Starts them and waits for their end.
   virtual RankEnd run() = 0;
-  // The end with `code` in words, where no rank said why.
+  // A sentence about the end with `code`, where no rank said why.
   virtual std::string end_text(int code) const = 0;
   // By a signal, so far.
   virtual bool asked_to_stop() const = 0;
@@ -47,8 +47,8 @@ struct EndNote {
 };
 
 // The folder of the run that ranks were started for, as their parent sees it.
-// What is there may be another run, if a start ended before its rank 0 looked:
-// nothing is written to that one.
+// It may hold another run, if a start ended before its rank 0 looked: the
+// parent writes nothing there.
 class RunRecords {
  public:
   virtual ~RunRecords() = default;
@@ -76,10 +76,10 @@ class RunRecords {
   virtual std::optional<int> end_code() const = 0;
   // Where no rank wrote one. `what` happened.
   virtual EndNote explain(const std::string& what) = 0;
-  // `what` did not start in time, and `hint` what to look at first.
+  // `what` did not start in time, and `hint` what to check first.
   virtual void explain_late_start(const std::string& what,
                                   const std::string& hint) = 0;
-  // A signal asked for a stop, and ranks died before they could say so.
+  // A signal requested a stop, and ranks died before they could say so.
   virtual void explain_stop() = 0;
   // For `status` and alerts, which else call such a run aborted.
   virtual void record_stop(const std::string& reason) = 0;
@@ -87,7 +87,7 @@ class RunRecords {
 
   // Since this command began.
   virtual bool stop_is_requested() const = 0;
-  // One from before asked an earlier start.
+  // An older one was meant for an earlier start.
   virtual void remove_old_stop_file() = 0;
 };
 

@@ -17,12 +17,12 @@
 
 namespace chexnet {
 
-// True in a rank whose launcher is a child of `chexnet-train`: that parent has
-// the last word on the terminal.
+// True in a rank whose launcher is a child of `chexnet-train`: that parent
+// prints the last line on the terminal.
 bool started_by_parent(const Environment& env);
 inline constexpr const char* kParentVariable = "CHEXNET_PARENT";
 
-// What the user and the batch system ask for; 0 = not said.
+// What the user and the batch system want; 0 = not said.
 struct RankRequest {
   int ranks = 0;           // all hosts together
   int ranks_per_host = 0;  // --ranks-per-node, --gpus
@@ -44,7 +44,7 @@ RankLayout decide_layout(const RankRequest& request, const BatchJob& job,
 struct RankStarter {
   std::string command = "mpirun";
   MpiFamily family = MpiFamily::kOpenMpi;
-  bool is_intel = false;  // MPICH's ABI, with options of its own
+  bool is_intel = false;  // MPICH's ABI, with other options
 };
 
 struct SelfLaunch {
@@ -52,8 +52,7 @@ struct SelfLaunch {
   RankLayout layout;
   // Empty: this host, or those mpirun learns from the batch system.
   std::string hostfile;
-  // That it names, or in place of one those that mpirun does not learn by
-  // itself.
+  // That it names, or instead those that mpirun does not learn by itself.
   std::vector<HostSlots> hosts;
   // More ranks than cores here, or than slots of the batch job.
   bool oversubscribe = false;
@@ -78,15 +77,15 @@ std::vector<std::string> start_command(const SelfLaunch& launch);
 void put_on_hosts(SelfLaunch& launch, std::vector<HostSlots> hosts,
                   const std::string& hostfile, int slots, size_t cpus);
 
-// What ranks on other hosts need of `environment` ("NAME=value"), by name:
-// settings of the libraries, and what the config refers to (`wanted`).
+// The variables of `environment` ("NAME=value") that ranks on other hosts need,
+// by name: settings of the libraries, and what the config refers to (`wanted`).
 std::vector<std::string> forwarded_variables(
     const char* const* environment, const std::vector<std::string>& wanted);
 
 // While it lives, signals that ask this process to stop (TERM, INT, USR1, USR2,
-// HUP) wait until somebody looks: also between two commands. Make it before any
-// thread exists; one at a time. After keep() they wait until the process ends:
-// for who decides its exit code, which they no longer change.
+// HUP) wait until next() or stop_within() takes them: also between two
+// commands. Make it before any thread exists; one at a time. After keep() they
+// wait until the process ends, so that they no longer change its exit code.
 class ParentSignals {
  public:
   ParentSignals();
@@ -112,7 +111,7 @@ class ParentSignals {
   bool kept_ = false;
 };
 
-// Starts a command in a process group of its own that dies with this process.
+// Starts a command in a new process group that dies with this process.
 struct ChildStreams {
   bool input = false;  // our stdin, which mpirun gives to rank 0; no terminal
   int out = -1, errors = -1;  // descriptors for its stdout and stderr; -1: none
@@ -129,7 +128,7 @@ struct ParentWork {
   // process ends by SIGPIPE as any filter does. Else it goes on.
   bool is_filter = false;
 };
-// Runs a command to its end and returns its exit code. Where the stdout of
+// Executes a command to its end and returns its exit code. Where the stdout of
 // mpirun could not be written, std::cout is bad then. DeviceError when nobody
 // knows how it ended.
 int run_as_parent(const std::vector<std::string>& command,

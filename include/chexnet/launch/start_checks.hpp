@@ -1,6 +1,6 @@
-// What keeps mpirun and MPI from starting ranks, found before they are started:
-// they report it in thirty lines, or not at all. Decisions are pure; the facts
-// they rest on are read by functions beside them.
+// Finds what keeps mpirun and MPI from starting ranks before the start: they
+// report it in thirty lines, or not at all. Decisions are pure; functions
+// beside them read the facts.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ struct Mpirun {
 // under which it may be beside it, such as Debian's mpirun.mpich; what is of no
 // use is returned where none fits.
 Mpirun find_mpirun(std::optional<MpiFamily> wanted);
-// How it is called: by its name alone where PATH leads to it. Where it is not
-// known, as the one of `wanted`.
+// The command to call it: its name alone where PATH leads to it. Where it is
+// not known, that of `wanted`.
 RankStarter rank_starter(const Mpirun& mpirun, std::optional<MpiFamily> wanted);
 
 // `needed`: ranks are to be started by it; else what is wrong is only worth a
@@ -50,8 +50,8 @@ struct NetworkFacts {
   std::optional<std::vector<std::string>> adapters;
   std::optional<bool> ucx;  // Open MPI can use it; nothing: not known
 };
-// `mpirun`: whose installation is asked for UCX, which takes a while; null: not
-// asked.
+// `mpirun`: its installation is checked for UCX, which takes a while; null: not
+// checked.
 NetworkFacts read_network_facts(const Mpirun* mpirun);
 // Whether launch.network can work.
 CheckResult network_check(const NetworkChoice& network,

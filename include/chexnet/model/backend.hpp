@@ -1,13 +1,13 @@
-// What computes a network: the seam between parameters and whoever multiplies.
-// Each back end is one folder of src/model and one line in default_backends
-// (src/model/backends.cpp).
+// Computes a network: the interface between parameters and the code that
+// multiplies. Each back end is one folder of src/model and one line in
+// default_backends (src/model/backends.cpp).
 //
 // A back end reads parameters and running statistics from the flat buffers of
 // Parameters, and writes gradients and this step's batch statistics there (see
 // parameters.hpp for layout and order). It finds them by torchvision's names.
-// Between forward and backward it keeps what it needs; a forward that no
-// backward follows leaves nothing behind, and neither does one that throws: the
-// next forward starts afresh. One thread.
+// Between forward and backward it keeps what it needs; a forward without a
+// backward leaves nothing behind, nor does one that throws: the next forward
+// starts afresh. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,7 +33,7 @@ enum class Mode {
   kTraining,   // batch statistics, inputs kept for backward
 };
 
-// What a caller may hang onto a back end. It may ignore all of them.
+// Optional helpers of a caller. A back end may ignore all of them.
 struct Attachments {
   // Called now and then by the thread that computes; may throw.
   std::function<void()> tick;
@@ -46,7 +46,7 @@ struct Attachments {
 };
 
 // A forward in inference that keeps what the classifier head averages, for heat
-// maps: map [N,C,h,w], behind the last norm and ReLU. Both in the master type,
+// maps: map [N,C,h,w], after the last norm and ReLU. Both in the master type,
 // on the network's device.
 struct FeatureForward {
   at::Tensor logits, map;
@@ -58,11 +58,11 @@ class Backend {
 
   // images: uint8 [N,1,H,W], on any device, for whose shape this back end was
   // chosen. Returns logits [N,K] in the master type on the network's device. In
-  // training, part micro_batch.index of the batch statistics is written.
+  // training, it also fills part micro_batch.index of the batch statistics.
   virtual at::Tensor forward(const at::Tensor& images, Mode mode,
                              const MicroBatch& micro_batch) = 0;
-  // dlogits [N,K] of the last forward, which was for training. Gradients are
-  // written in the order of the flat buffer, and micro_batch.written is told
+  // dlogits [N,K] of the last forward, which was for training. Fills the
+  // gradients in the order of the flat buffer, and calls micro_batch.written
   // after each parameter. Of a frozen backbone the classifier head's only.
   virtual void backward(const at::Tensor& dlogits,
                         const MicroBatch& micro_batch) = 0;
@@ -70,22 +70,22 @@ class Backend {
   // As forward in inference.
   virtual FeatureForward forward_features(const at::Tensor& images) = 0;
   // The gradient of sum(dlogits * logits) by the map of the last
-  // forward_features, as its shape, by the head's backward. No gradient of a
-  // parameter is written.
+  // forward_features, as its shape, by the head's backward. Parameters'
+  // gradients stay as they are.
   virtual at::Tensor feature_gradient(const at::Tensor& dlogits) = 0;
 
   // Bytes in which a training step of square images works, beside parameters;
   // nothing where it has no plan.
   virtual std::optional<size_t> planned_bytes(int64_t batch, int64_t size) = 0;
-  // What trains such batches, for the settings table.
+  // The code that trains such batches, for the settings table.
   virtual std::string description(int64_t batch, int64_t size) = 0;
   // Whether the last bits of results depend on the number of threads.
   virtual bool depends_on_threads() const = 0;
-  // In place of what was attached before.
+  // Replaces what was attached before.
   virtual void attach(const Attachments& attachments) = 0;
 };
 
-// What a back end computes. All of it outlives the back end; parameters are
+// The network for a back end. All of it outlives the back end; parameters are
 // allocated.
 struct BackendContext {
   const NetworkSpec& spec;

@@ -16,7 +16,7 @@ enum class HeatMapMethod {
   kGradCam,
   kLayerCam,  // layer_cam.hpp; not by heat_maps()
 };
-// Of a map's values: those of a class activation map are shares of the logit.
+// Of a map's values: those of a class activation map are parts of the logit.
 constexpr const char* unit_of(HeatMapMethod method) {
   return method == HeatMapMethod::kCam ? "logit" : "";
 }
@@ -37,8 +37,8 @@ struct HeatMaps {
   size_t pixels() const {
     return static_cast<size_t>(height) * static_cast<size_t>(width);
   }
-  // Of class activation maps: what the mean of the unshifted map leaves of the
-  // logit, the classifier's bias.
+  // Of class activation maps: the logit less the mean of the unshifted map, the
+  // classifier's bias.
   double bias(size_t image, size_t finding) const;
   const float* map(size_t image, size_t finding) const {
     return &values[(image * findings + finding) * pixels()];
@@ -54,12 +54,12 @@ struct HeatMaps {
 //   kGradCam  relu(sum over c of a[c] * A[n,c]), a the mean over pixels of the
 //             logit's gradient by A (Selvaraju et al., ICCV 2017)
 //
-// Behind a mean and a linear layer the second is the relu of the first, divided
-// by the number of pixels. With shifts, maps of the input moved by 0, 1 / s, …
-// of a map's pixel, its border repeated, are interleaved ("shift and stitch":
-// Long et al., "Fully convolutional networks", CVPR 2015): s * s passes. Sums
-// are in double and in one order, so that with the engine's features maps do
-// not depend on threads or ranks.
+// Where a mean and a linear layer follow, the second is the relu of the first,
+// divided by the number of pixels. With shifts, maps of the input moved by 0, 1
+// / s, … of a map's pixel, its border repeated, are interleaved ("shift and
+// stitch": Long et al., "Fully convolutional networks", CVPR 2015): s * s
+// passes. Sums are in double and in one order, so that with the engine's
+// features maps do not depend on threads or ranks.
 HeatMaps heat_maps(Network& network, const at::Tensor& images,
                    const HeatMapKind& kind);
 

@@ -2,9 +2,9 @@
 // as the last one.
 //
 // A pixel of the last map sees the whole picture, and nothing in training ties
-// it to what lies behind it: the map of a trained network may be highest beside
-// what raised the score. The middle map (middle_map_grid) sees less, so what is
-// high there is there. LayerCAM (Jiang et al., "LayerCAM: exploring
+// it to what lies at its position: the map of a trained network may be highest
+// beside what raised the score. The middle map (middle_map_grid) sees less, so
+// what is high there is there. LayerCAM (Jiang et al., "LayerCAM: exploring
 // hierarchical class activation maps for localization", IEEE TIP 2021) is, with
 // A the middle map [C,h,w] and G the gradient of the finding's logit by it,
 //
@@ -45,7 +45,7 @@ class LayerCam {
   // [height, width]. Cheapest image by image.
   std::vector<float> map(size_t image, size_t finding);
 
-  // What maps are made of: A of all images [N,C,h,w], and G [C,h,w].
+  // The inputs of maps: A of all images [N,C,h,w], and G [C,h,w].
   const at::Tensor& middle() const;
   at::Tensor gradient(size_t image, size_t finding);
 

@@ -15,8 +15,8 @@
 
 namespace chexnet {
 
-// Weight of a positive and of a negative cell, per finding; 1 where nothing is
-// asked.
+// Weight of a positive and of a negative cell, per finding; 1 where the config
+// sets none.
 struct LossWeights {
   std::vector<double> positive, negative;  // [K]
   LossShape shape{};

@@ -20,8 +20,9 @@
 
 namespace chexnet {
 
-// The one place that decides who computes: the first of `entries` that does not
-// refuse the shape. Each back end is made when it is first chosen, and stays.
+// Only this decides which back end computes: the first of `entries` that does
+// not refuse the shape. Each back end is made when it is first chosen, and
+// stays.
 class BackendChoice {
  public:
   struct Chosen {
@@ -71,13 +72,13 @@ class Network {
   FeatureForward forward_features(const at::Tensor& images);
   at::Tensor feature_gradient(const at::Tensor& dlogits);
   MapGrid last_map_grid() const { return chexnet::last_map_grid(spec_); }
-  // Of the linear layer behind the map's mean, [K,C].
+  // Of the linear layer after the map's mean, [K,C].
   const at::Tensor& classifier_weight() const;
 
-  // In place of options().frozen, from the next forward on.
+  // Replaces options().frozen, from the next forward on.
   void freeze(FrozenPart until);
-  // What trains square images of this size, for the settings table: the engine,
-  // or ATen and why.
+  // The back end that trains square images of this size, for the settings
+  // table: the engine, or ATen and why.
   std::string description(int64_t batch, int64_t size);
   // Whether results depend on the number of threads.
   bool depends_on_threads(int64_t size) const;

@@ -1,5 +1,4 @@
-// In what precision, where and by what a network is computed. Fixed when it is
-// made.
+// Precision, device and back ends of a network. Fixed when it is made.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,7 +1,7 @@
-// Counts what a scope asks of ATen: each call costs the host a few
-// microseconds, on a GPU most calls launch a kernel, and a value that the host
-// reads makes it wait for the GPU. Counts of a CPU run are those of a GPU run
-// as far as the code before the operators is the same.
+// Counts a scope's calls of ATen: each call costs the host a few microseconds,
+// on a GPU most calls launch a kernel, and a value that the host reads makes it
+// wait for the GPU. Counts on a CPU are those on a GPU as far as the code
+// before the operators is the same.
 #pragma once
 
 #include <c10/util/ThreadLocalDebugInfo.h>

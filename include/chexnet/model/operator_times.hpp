@@ -24,7 +24,7 @@ struct OperatorRow {
 // none beside an OperatorAudit.
 class OperatorTimes {
  public:
-  // `wait` returns when the device has done what it was asked.
+  // `wait` returns when the device has done all launched work.
   explicit OperatorTimes(std::function<void()> wait);
   ~OperatorTimes();
   OperatorTimes(const OperatorTimes&) = delete;

@@ -3,11 +3,11 @@
 // layout is the order in which backward finishes gradients (last layer first),
 // so a prefix of the gradient buffer is complete at any time and can travel.
 // Each parameter begins at a multiple of kAlignment elements; gaps before the
-// next one stay 0. Behind the gradients, in the same buffer, follow this step's
+// next one stay 0. After the gradients, in the same buffer, follow this step's
 // batch statistics in the layout of the running ones: they are averaged over
 // ranks with the last bucket.
 //
-// It knows of no step: which micro-batch writes, and who is told, are
+// It knows of no step: which micro-batch writes, and whom to notify, are
 // arguments.
 #pragma once
 
@@ -67,8 +67,8 @@ class Parameters {
   void initialize(uint64_t seed);
 
   // --- use
-  // What add and add_statistics returned, by name. std::logic_error: nothing of
-  // that name.
+  // The values that add and add_statistics returned, by name. std::logic_error:
+  // nothing of that name.
   int id_of(const std::string& name) const;
   int statistics_id_of(const std::string& name) const;
   // First element of a parameter in the flat values, of a BatchNorm in the
@@ -90,7 +90,7 @@ class Parameters {
     return running_.means[at(id)];
   }
   const at::Tensor& running_var(int id) const { return running_.vars[at(id)]; }
-  // Of the batch statistics behind the gradients.
+  // Of the batch statistics after the gradients.
   const at::Tensor& batch_mean(int id) const { return batch_.means[at(id)]; }
   const at::Tensor& batch_var(int id) const { return batch_.vars[at(id)]; }
 
@@ -106,7 +106,7 @@ class Parameters {
   // The values themselves, or their copies in 16 bits.
   const at::Tensor& flat_compute() const { return flat_compute_; }
   at::Tensor flat_gradients() const;    // without the statistics
-  at::Tensor batch_statistics() const;  // behind them
+  at::Tensor batch_statistics() const;  // after them
   const at::Tensor& flat_gradients_and_statistics() const {
     return flat_gradients_;
   }
@@ -118,7 +118,7 @@ class Parameters {
   at::Tensor part(const at::Tensor& flat, const Parameter& parameter) const;
   const std::vector<Statistics>& statistics() const { return statistics_; }
   // Elements of the flat values, gaps included: where the statistics begin
-  // behind the gradients.
+  // after the gradients.
   int64_t size() const { return size_; }
   int64_t count() const;  // of numbers that are learned
   std::vector<Extent> extents(int frozen_parts = 0) const;  // of the others

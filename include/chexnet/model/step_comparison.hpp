@@ -1,8 +1,8 @@
 // One training step of the same network computed twice, by two back ends or on
-// two devices, and compared layer by layer: what this program trusts is its CPU
-// engine in fp64, and whoever else computes must agree with it.
+// two devices, and compared layer by layer. The reference is the CPU engine in
+// fp64; everything else must agree with it.
 //
-// The step is made up: 4 images of 64 pixels, weights from a seed. The biases
+// The step is synthetic: 4 images of 64 pixels, weights from a seed. The biases
 // of BatchNorm keep almost every value away from ReLU's corner. Near it
 // rounding decides whether a gradient passes, and over 120 layers two correct
 // 16-bit computations would differ by 70 %.
@@ -22,11 +22,11 @@ namespace chexnet {
 // Results of one step, on the host and in double.
 struct StepRecord {
   at::Tensor logits;      // [N,K], of the training step
-  at::Tensor gradients;   // flat, weights row-major, batch statistics behind
+  at::Tensor gradients;   // flat, weights row-major, then batch statistics
   at::Tensor evaluation;  // [N,K]: logits by the running statistics after it
 };
-// Sets parameters and statistics of `network` to those of the made-up step and
-// computes it where the network lies. Equal networks see equal numbers.
+// Sets parameters and statistics of `network` to those of the synthetic step
+// and computes it where the network lies. Equal networks see equal numbers.
 StepRecord record_made_up_step(Network& network);
 
 // Where two computations of a layer differ most.
@@ -43,8 +43,8 @@ struct LayerDifference {
 
 // Of every layer, in the order in which a step computes it: statistics forward,
 // logits, gradients backward, logits of evaluation. So the first that disagrees
-// is the place where it went wrong. `layout` is that of both networks,
-// `precision` that of `found`.
+// is where it went wrong. `layout` is that of both networks, `precision` that
+// of `found`.
 std::vector<LayerDifference> layer_differences(const StepRecord& found,
                                                const StepRecord& reference,
                                                const Parameters& layout,
@@ -55,7 +55,7 @@ std::vector<LayerDifference> layer_differences(const StepRecord& found,
 std::string first_disagreement(const std::vector<LayerDifference>& layers);
 // Two digits: "1.8e-05".
 std::string difference_text(double difference);
-// That with the largest share. `layers` is not empty.
+// The layer with the largest share(). `layers` is not empty.
 const LayerDifference& worst_of(const std::vector<LayerDifference>& layers);
 
 }  // namespace chexnet

@@ -15,12 +15,13 @@ namespace chexnet {
 
 // One figure of each rank that has it.
 using ByRank = std::map<int, double>;
-// Of an event's object {"<rank>": figure}; what is no number is left out.
+// Of an event's object {"<rank>": figure}; leaves out values that are no
+// numbers.
 ByRank figures_by_rank(const nlohmann::json& of_ranks);
 double sum_of(const ByRank& figures);
 
 struct GpuTotals {
-  int gpus = 0;            // of ranks that told a utilization
+  int gpus = 0;            // of ranks with a known utilization
   int ranks = 0;           // of the run, each with a GPU
   double seconds = 0;      // from the first step of this start on
   double images = 0;       // trained in them
@@ -33,7 +34,7 @@ struct GpuTotals {
   double clock_mhz = 0;           // mean
   double throttled_fraction = 0;  // of the GPU with the most
   std::string throttle_reasons;
-  // What steps compute of what the GPUs could (MFU): 6 FLOP for each
+  // The steps' FLOP as a fraction of the GPUs' peak (MFU): 6 FLOP for each
   // multiply-add that the network as published takes forward.
   std::optional<double> flops_utilization;
   // Percent of the time in which they were idle, mean of the GPUs.
@@ -47,10 +48,10 @@ struct GpuTotals {
   bool keeps_rule() const;
 };
 
-// Nothing where no GPU told a utilization.
+// Nothing where no GPU has a known utilization.
 std::optional<GpuTotals> gpu_totals(const nlohmann::json& event);
-// Figures; whether they keep the rule, and if not, what the idle time went
-// into, most first, and what helps.
+// Figures; whether they meet the rule, and if not, the causes of idle time,
+// longest first, and what helps.
 std::string gpu_figures_text(const GpuTotals& totals);
 std::string gpu_rule_text(const GpuTotals& totals);
 // As docs/json.md says; null without totals.

@@ -27,8 +27,8 @@ inline constexpr int kLeastOverlaySide = 96;
 // Where the map is above 0 (there it raises the score), the picture is covered
 // by viridis, which people with any color vision, and gray printers, see as
 // ever brighter: the higher, the less of the picture shows through. 0 is
-// transparent, the map's maximum the end of the scale. What the network did not
-// see, outside of the map's place, is behind a thin frame. Below the picture,
+// transparent, the map's maximum the end of the scale. A thin frame surrounds
+// the map's area; the network did not see what is outside. Below the picture,
 // and covering none of it, are the caption, the scale with the map's maximum,
 // and "research use". The map is enlarged bilinearly.
 std::vector<std::byte> overlay_png(const GrayImage& picture, const HeatMap& map,

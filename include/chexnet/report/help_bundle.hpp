@@ -1,5 +1,5 @@
-// What a help desk needs of a run, in one archive that names no patient, image,
-// user, host or folder.
+// The files of a run that a help desk needs, in one archive that names no
+// patient, image, user, host or folder.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +10,9 @@
 
 namespace chexnet {
 
-// What hides the names of a run in texts about it: those of its split.csv, the
-// places that its config names, hosts of its records and of `hosts`, the owners
-// of its files and this user. CheckpointError when there is no run.
+// Hides the names of a run in texts about it: those of its split.csv, the paths
+// in its config, hosts of its records and of `hosts`, the owners of its files
+// and this user. CheckpointError when there is no run.
 Redaction redaction_of_run(const std::filesystem::path& folder,
                            const std::set<std::string>& hosts = {});
 

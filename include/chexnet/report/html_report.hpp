@@ -1,5 +1,5 @@
-// report.html: one self-contained page of a finished run, for a clinician first
-// and for whoever repeats the run below. No network, no scripts.
+// report.html: one self-contained page of a finished run: first for a
+// clinician, below for whoever repeats the run. No network, no scripts.
 #pragma once
 
 #include <filesystem>

@@ -45,12 +45,12 @@ class MetricsLog {
   // Returns the line.
   std::string write(const std::string& event, int64_t step,
                     const MetricFields& fields);
-  // On the disk, before a checkpoint says that what they tell of is done: a
+  // Syncs the lines to disk. Call it before a checkpoint covers their steps: a
   // resume does not write them again. CheckpointError.
   void sync() const;
   // Each event is shown there from now on.
   void show_in(std::unique_ptr<PrometheusFile> file);
-  // For what is no scalar: text, histograms, images.
+  // For values other than scalars: text, histograms, images.
   TensorBoardLog& tensorboard() { return tensorboard_; }
 
  private:

@@ -1,7 +1,6 @@
 // model_card.md (Mitchell et al., "Model cards for model reporting", FAT*
 // 2019): what a network is, what it was measured to do and what it is not for,
-// to lie beside its weights wherever they go. It names no place of this
-// machine.
+// to lie beside its weights wherever they go. It names no path of this machine.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Figures of runs for Prometheus, as text that its own format (0.0.4) and
+// Figures of runs for Prometheus, as text that its format (0.0.4) and
 // OpenMetrics 1.0 both allow: gauges alone, times as Unix time, so that a text
 // nobody renews is seen to be old. Names and meanings: docs/monitoring.md.
 #pragma once
@@ -21,8 +21,8 @@ std::string openmetrics_text(
     const std::vector<RunSummary>& runs,
     const std::function<void(const std::string&)>& warn = log_warning);
 
-// The label `folder` of a run, the same however somebody came to it: runs/a,
-// ./runs/a/, /data/runs/a. A place in an object store as it is.
+// The label `folder` of a run, the same for each spelling of its path: runs/a,
+// ./runs/a/, /data/runs/a. A path in an object store stays as it is.
 std::string folder_label(const std::filesystem::path& run_folder);
 
 }  // namespace chexnet

@@ -13,8 +13,8 @@ struct OverlapTimes {
   double step = 0;       // measured
 };
 
-// An SVG of its own. Above, a step takes loading + computing; below, the time
-// that was measured. A batch is drawn as loaded just before it is needed.
+// A complete SVG. Above, a step takes loading + computing; below, the time that
+// was measured. A batch is drawn as loaded just before it is needed.
 std::string svg_overlap(const OverlapTimes& times);
 
 }  // namespace chexnet

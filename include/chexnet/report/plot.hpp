@@ -1,4 +1,4 @@
-// Line plots as SVG: inside an HTML page, or as a file of their own.
+// Line plots as SVG: inside an HTML page, or as a file.
 #pragma once
 
 #include <string>

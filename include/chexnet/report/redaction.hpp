@@ -1,10 +1,10 @@
 // Removes names from texts before they are passed on: of patients, images,
 // users, hosts, folders.
 //
-// Names that it was given are replaced wherever they are whole words. What
-// looks like a name is replaced without being given: URLs, absolute paths
-// outside of the system's folders, files of images and tables, network
-// addresses, DICOM's UIDs and NIH's numbers of patients.
+// Names that it was given are replaced wherever they are whole words. These are
+// replaced without being given: URLs, absolute paths outside of the system's
+// folders, files of images and tables, network addresses, DICOM's UIDs and
+// NIH's numbers of patients.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class Redaction {
  public:
   // A word may hold any bytes ("MRN-770000", "node17.site.example"); it is
   // found where no letter, digit or '_' touches it. A number of fewer than 6
-  // digits cannot be told from a count: it is replaced only behind "patient" or
+  // digits cannot be told from a count: it is replaced only after "patient" or
   // "MRN". Words of one letter are skipped.
   void hide(std::string_view word, const std::string& by);
   // A name ("Doe, Jane 3") as a whole, and each word of it that is not one of
@@ -30,8 +30,8 @@ class Redaction {
   void hide_name(std::string_view name, const std::string& by);
   // A path, with or without blanks, and what is below it: up to the end of a
   // hidden word or of an image's name, whatever blanks and quotes these hold. A
-  // folder in it whose own name holds some also goes as a name: a shell's
-  // quotes may cut the path in two.
+  // folder in it whose name holds some also goes as a name: a shell's quotes
+  // may cut the path in two.
   void hide_path(std::string_view path, const std::string& by);
 
   std::string of_text(std::string_view text) const;
@@ -57,15 +57,15 @@ class Redaction {
   std::string without_paths(std::string_view text) const;
   std::string without_words(std::string_view text) const;
 
-  // What stands in their place.
+  // What replaces them.
   std::unordered_map<std::string, std::string> words_;
   size_t longest_word_ = 0;
   // By length, longest first.
   std::map<size_t, std::vector<Path>, std::greater<>> paths_;
 };
 
-// Words that the program's own texts are made of: a folder "train" or a column
-// "image" names nobody.
+// Words of the program's texts: a folder "train" or a column "image" names
+// nobody.
 bool word_of_program(std::string_view word);
 
 }  // namespace chexnet

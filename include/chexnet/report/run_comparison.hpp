@@ -18,7 +18,7 @@ Spread spread_of(const std::vector<double>& values);
 // "0.7500 ± 0.0707 (n = 2)", "-" of none.
 std::string spread_text(const Spread& spread);
 
-// Mean AUROCs over seeds, and what each of them is a mean of.
+// Mean AUROCs over seeds, and how many findings each of them is a mean of.
 struct AurocSpread : Spread {
   // The fewest of a run, and the most: folds may differ.
   size_t findings = 0, most_findings = 0;
@@ -50,7 +50,7 @@ inline constexpr const char* kOtherValidation =
 RunGroups compare_runs(const std::vector<RunSummary>& runs);
 // A line for each run, and for several the comparison: settings in the order of
 // their validation scores, and the test score of the first alone, once no run
-// goes on. Who chose by the test score would report one that is too good.
+// goes on. A choice by the test score would report one that is too good.
 std::string comparison_text(const std::vector<RunSummary>& runs);
 
 }  // namespace chexnet

@@ -1,5 +1,5 @@
-// Which files a run leaves, and what each is for: what `inspect RUN` shows and
-// docs/report.md lists.
+// The files of a run, and what each is for, as `inspect RUN` shows and
+// docs/report.md lists them.
 #pragma once
 
 #include <cstddef>

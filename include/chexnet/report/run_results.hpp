@@ -1,6 +1,6 @@
-// results.json: what a run was and what came out of it, complete enough to
-// write its report from, without its data. Written once at the end of a run.
-// Fields: docs/json.md.
+// results.json: settings and results of a run, complete enough to write its
+// report from, without its data. Written once at the end of a run. Fields:
+// docs/json.md.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct SplitFacts {
 };
 
 struct RunFacts {
-  std::string name, command;  // command: what repeats the run without changes
+  std::string name, command;  // command: it repeats the run unchanged
   std::vector<ResumeChange> changes;
   std::string table, table_sha256;
   std::string release;  // of the labels, as far as counts tell
@@ -50,13 +50,13 @@ struct RunFacts {
 void write_results(const std::filesystem::path& folder, const RunFacts& facts,
                    const std::vector<SplitScores>& results);
 
-// What an ensemble was made of and what came of it.
+// The members of an ensemble and its results.
 struct EnsembleMember {
   struct Score {
     std::optional<double> auroc;  // mean over so many findings
     size_t findings = 0;
   };
-  std::string run, model_sha256;  // its folder's name; of its model file
+  std::string run, model_sha256;  // its folder's name; its model file's sum
   Score validation, test;         // its own
   // The ensemble's mean AUROC on test minus its own, on the same images.
   Estimate difference;
@@ -84,16 +84,15 @@ void write_ensemble_results(const std::filesystem::path& folder,
                             const EnsembleFacts& facts,
                             const std::vector<SplitScores>& results);
 
-// Whoever reads it takes nothing for granted: a run folder may come from
-// somebody else (report_values.hpp). CheckpointError: there is none, or it is
-// no such file.
+// Readers must check every value: a run folder may come from somebody else
+// (report_values.hpp). CheckpointError: there is none, or it is no such file.
 Json read_results(const std::filesystem::path& folder);
 // Whether a table of predictions is the one that the figures of an evaluation
 // of results.json are of, by its SHA-256.
 bool is_scored_table(const std::filesystem::path& table,
                      const Json& evaluation);
 // A run's table of predictions, with the patients of its split.csv, `rows`;
-// an image that these do not name is a patient of its own.
+// an image that these do not name counts as another patient.
 Predictions predictions_of_run(const std::filesystem::path& table,
                                const std::vector<SplitRow>& rows);
 // An ensemble beside its members, for a terminal: mean AUROCs on validation and

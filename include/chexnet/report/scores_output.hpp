@@ -27,7 +27,7 @@ struct SplitScores {
   std::vector<OperatingPoint> points = {};  // where there are thresholds
   std::string rules_from = {};  // "the model", or a table; empty: none chosen
   std::vector<Reliability> reliability = {};  // where `figures` are
-  std::vector<SubgroupTable> subgroups = {};  // by columns, where asked for
+  std::vector<SubgroupTable> subgroups = {};  // by columns, where requested
   std::optional<double> prevalence = {};      // that PPV and NPV are also at
   std::string against = {};  // the table of another network, where compared
   std::optional<Comparison> comparison = {};
@@ -35,8 +35,8 @@ struct SplitScores {
   size_t missing = 0;  // images left out of the split: data.missing=skip
 };
 
-// Figures of a split with their intervals, the points of `rules` and what its
-// calibration is worth; null: thresholds and calibration were chosen on these
+// Figures of a split with their intervals, the points of `rules` and the effect
+// of its calibration; null: thresholds and calibration were chosen on these
 // images, where they prove nothing.
 void add_figures(const Predictions& predictions,
                  const std::vector<std::string>& findings,

@@ -18,8 +18,8 @@ namespace chexnet {
 class TensorBoardLog {
  public:
   // A new events.out.tfevents.* in `folder`; good() tells whether it is there.
-  // What earlier files there have from `first_step` on is written again, and
-  // readers drop it (PyTorch's purge_step).
+  // Readers drop what earlier files there have from `first_step` on, as it
+  // comes again (PyTorch's purge_step).
   TensorBoardLog(const std::filesystem::path& folder, int64_t first_step);
   bool good() const { return file_.good(); }
 

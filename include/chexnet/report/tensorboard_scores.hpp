@@ -16,7 +16,7 @@ namespace chexnet {
 void show_distributions(TensorBoardLog& log, const std::string& event,
                         int64_t step, const Predictions& predictions);
 
-// The figures of final scores, each under a tag of its own:
+// The figures of final scores, each under its tag:
 // final/<split>/{average_precision,brier,...}/<finding>, with the ends of the
 // AUROC's interval as auroc_low and auroc_high.
 void show_figures(TensorBoardLog& log, int64_t step, const SplitScores& result);

@@ -17,7 +17,7 @@ namespace chexnet {
 // spans of all ranks would be more than one gather carries and a viewer opens.
 size_t timeline_events(int ranks);
 
-// What the file begins with.
+// The file's first bytes.
 inline constexpr const char* kTimelineHead = "{\"displayTimeUnit\"";
 
 // Seconds to add to this rank's steady clock to get rank 0's, to within the

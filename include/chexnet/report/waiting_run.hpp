@@ -1,5 +1,5 @@
 // A run that `submit` has given to a batch system and that has not begun: the
-// file `submitted` in its folder names the job. The run takes it away when it
+// file `submitted` in its folder names the job. The run removes it when it
 // begins.
 #pragma once
 

@@ -14,8 +14,8 @@
 namespace chexnet {
 
 struct BatchLimits {
-  int64_t images = 1;       // that there are to train on; the batch has no more
-  uint64_t host_bytes = 0;  // of memory that are free on this rank's host
+  int64_t images = 1;           // in the training split; the batch has no more
+  uint64_t host_bytes = 0;      // of memory that are free on this rank's host
   CudaLibrary* cuda = nullptr;  // of a rank that computes on a GPU
 };
 

@@ -21,11 +21,11 @@ struct Device {
   at::Device where = at::kCPU;
   CudaLibrary* cuda = nullptr;  // null on CPU
   GpuInfo gpu;                  // of this rank
-  int cores = 1;                // this rank's share of the cores it may run on
+  int cores = 1;                // this rank's part of the cores it may use
   int threads = 1;              // compute threads of this rank
   std::string description;      // one line for the settings table
   std::vector<PlacementRow> placements;  // of all ranks
-  // Of all ranks, once gradient_communicator() was asked for it.
+  // Of all ranks, once gradient_communicator() was called.
   NcclReport transports;
   // Of a GPU: whether our own kernels compute there, beside LibTorch's.
   bool own_kernels = false;

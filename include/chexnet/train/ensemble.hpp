@@ -1,6 +1,6 @@
 // The model file of an ensemble (eval/ensemble.hpp): its members' arrays, each
-// under "<number from 0>/", and the first one's description, with what differs
-// left out and "members" added.
+// under "<number from 0>/", and the first one's description, without what
+// differs and with "members" added.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ std::string member_prefix(size_t member);
 
 // Of model files of single networks into `into`, with `rules`, if any, as those
 // of the members are not the ensemble's. `out_of_fold`: they are
-// (kChosenOutOfFold). What they are for is noted with them. Returns the
+// (kChosenOutOfFold). It notes with them what they are for. Returns the
 // members' SHA-256.
 // CheckpointError: a file is none, is an ensemble, or is of another network,
 // other findings or another input than the first.

@@ -10,9 +10,9 @@
 
 namespace chexnet {
 
-// For `device`: NCCL around `host` on a GPU, else `host` itself. A GPU alone
-// needs no NCCL, but waits that have a deadline. `transports`: gets how NCCL
-// connects all ranks, where it does; null: nobody asks.
+// For `device`: NCCL around `host` on a GPU, else `host` itself. A single GPU
+// needs no NCCL, but waits with a deadline. `transports` gets how NCCL connects
+// all ranks, where it does; null: not wanted.
 std::unique_ptr<Communicator> gradient_communicator(
     std::unique_ptr<Communicator> host, const Device& device,
     const LaunchConfig& config, NcclReport* transports = nullptr);

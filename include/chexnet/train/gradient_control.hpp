@@ -1,5 +1,5 @@
 // What decides about a step once its gradient is reduced: norm, clipping, loss
-// scale, and whether the gradient is finite. All of it are numbers in the
+// scale, and whether the gradient is finite. All of these are numbers in the
 // device's memory that operators read, so the host need not wait for the
 // gradient. One thread.
 #pragma once
@@ -20,14 +20,14 @@ class GradientControl {
 
   // The gradient of a loss, times the loss scale.
   at::Tensor scaled(const at::Tensor& dlogits) const;
-  // Looks at the reduced gradient, takes the loss scale out and clips it.
+  // Measures the reduced gradient, divides the loss scale out and clips it.
   void apply(const at::Tensor& gradients);
-  // Of the last look: the norm before clipping, and 1 where it was not finite,
-  // 0 else; scalars. Nothing may change then.
+  // Of the last call: the norm before clipping, and 1 where it was not finite,
+  // 0 else; scalars. At 1 no weight may change.
   const at::Tensor& norm() const { return norm_; }
   const at::Tensor& not_finite() const { return not_finite_; }
 
-  // What a look changes for the next: scalars.
+  // The state that a call changes for the next: scalars.
   std::vector<at::Tensor> state() const { return {scale_, good_}; }
   bool is_dynamic() const { return dynamic_; }
   // The host waits for it.

@@ -21,7 +21,7 @@ namespace chexnet {
 struct MappedImage {
   uint32_t row = 0;                    // of the manifest
   std::span<const double> logits;      // [K]
-  std::function<HeatMap(size_t)> map;  // of finding k, with its place
+  std::function<HeatMap(size_t)> map;  // of finding k, with its area
   std::function<double(size_t)> bias;  // HeatMaps::bias of finding k
   const GrayImage& picture;  // as it is stored: at full size, or of a pack
 };
@@ -37,8 +37,8 @@ struct MapAbove {
   double threshold = 0.5;
   HeatMapMethod method = HeatMapKind{}.method;
 };
-// A PNG with the map over its picture; `look`'s unit and what it says of a map
-// without a place are the method's. A class
+// A PNG with the map over its picture; `look`'s unit and its text for a map
+// without an area are the method's. A class
 // activation map counts from the threshold: with the bias, its mean is the
 // logit, so where it is above 0 the picture alone would be called positive, and
 // of one that is called positive some part is.
@@ -49,8 +49,8 @@ void write_overlay(const std::filesystem::path& path, const MappedImage& image,
 // it, in the order of rows of that rank; not for a damaged image, which is
 // logged, nor for one that `pass` takes for damaged. Preprocessing and batch
 // are those of an evaluation, so logits and, with the engine, maps have the
-// bits that any other number of ranks gives them. `stop` is asked on every rank
-// before each batch; false where any rank says yes.
+// bits that any other number of ranks gives them. Every rank calls `stop`
+// before each batch; false where any says yes.
 bool for_each_map(const RunContext& run, const std::vector<uint32_t>& rows,
                   const HeatMapPass& pass,
                   const std::function<void(const MappedImage&)>& use,

@@ -1,6 +1,6 @@
-// A tensor on its way from the device to the host: the copy is launched behind
-// what the compute stream has to do, and the host goes on. On the CPU it is
-// there at once.
+// A tensor on its way from the device to the host: the copy is launched after
+// the work that the compute stream has already, and the host goes on. On the
+// CPU it is there at once.
 #pragma once
 
 #include <ATen/core/Tensor.h>

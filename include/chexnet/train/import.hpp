@@ -25,8 +25,8 @@ struct ImportedNetwork {
 
 // Writes `into`: the weights of a safetensors file (model/weights.hpp says of
 // whose) in fp32, with the input that `config_of` describes for the network,
-// which is seen from the tensors. `outputs`: what the classifier's outputs are,
-// in their order; empty: as the file's metadata says. CheckpointError: it is no
+// which the tensors show. `outputs`: the names of the classifier's outputs, in
+// their order; empty: as the file's metadata says. CheckpointError: it is no
 // such network, or a model of ours already. ConfigError: not as many outputs,
 // or a finding twice.
 ImportedNetwork import_network(const std::filesystem::path& weights,

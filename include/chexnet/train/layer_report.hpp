@@ -22,8 +22,8 @@ struct LayerReport {
   Ceilings ceilings;  // what the machine can do; 0 where ATen computes
 };
 
-// Over `steps` calls of `compute`, which uses the network; what no layer
-// accounts for has the last row, called `rest`. No rows where ATen computes.
+// Over `steps` calls of `compute`, which uses the network; the last row,
+// `rest`, is the time that no layer accounts for. No rows where ATen computes.
 LayerReport timed_layers(Network& network, const Device& device, int steps,
                          const std::string& rest,
                          const std::function<void()>& compute);

@@ -1,4 +1,5 @@
-// What LibTorch throws, and the libraries under it, as one sentence for people.
+// Exceptions of LibTorch and of the libraries under it, as one sentence for
+// people.
 #pragma once
 
 #include <c10/util/Exception.h>

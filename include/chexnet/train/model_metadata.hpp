@@ -22,7 +22,7 @@ std::string model_metadata(const Config& config,
                            const std::vector<std::string>& findings);
 
 // Copies the model file `from` to `into` with `rules` for its weights, which
-// replace those that it had. What they are for is noted with them.
+// replace those that it had. It notes with them what they are for.
 void write_decision_rules(const std::filesystem::path& from,
                           const std::filesystem::path& into,
                           DecisionRules rules);
@@ -33,7 +33,7 @@ void write_decision_rules(const std::filesystem::path& from,
 // or another order of them, other preprocessing) or were edited. Warns of
 // rules without the SHA-256 that would tell.
 struct ModelMetadata {
-  std::string config;                         // YAML, without places
+  std::string config;                         // YAML, without paths
   std::vector<std::string> findings;          // in the order of the outputs
   std::string manifest_sha256;                // of the table; empty: not known
   std::map<std::string, std::string> splits;  // name -> SHA-256

@@ -39,14 +39,14 @@ std::string not_finite_state(const Parameters& parameters,
 void read_network(const std::filesystem::path& file, const Config& config,
                   const std::vector<std::string>& findings,
                   Parameters& parameters);
-// The same of what was read already: only the device may be waited for.
-// `origin` names it in errors.
+// The same of a file that was read already: waits for the device only. `origin`
+// names it in errors.
 void take_network(const SafetensorsFile& file,
                   const std::filesystem::path& origin, const Config& config,
                   const std::vector<std::string>& findings,
                   Parameters& parameters);
-// A resume must walk the same images: CheckpointError when the training split
-// is another; a changed table of the same images (NIH's two releases differ in
+// A resume must use the same images: CheckpointError when the training split is
+// another; a changed table of the same images (NIH's two releases differ in
 // labels) is a warning.
 void check_same_data(const std::filesystem::path& folder,
                      const Dataset& dataset);

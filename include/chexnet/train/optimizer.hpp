@@ -1,8 +1,8 @@
 // Adam, AdamW or SGD over the flat parameter buffer by LibTorch's fused
-// operators. The buffer is walked in runs of equal kind, one when nothing of
-// this tells parameters apart: weights decay, BatchNorm and biases do not; a
-// part's rate is train.lr x train.layer_decay for each part between it and the
-// head, whose rate is train.lr x train.head_lr_factor; and what thaws later
+// operators. The buffer is processed in spans of equal kind, one span when no
+// rule here tells parameters apart: weights decay, BatchNorm and biases do not;
+// a part's rate is train.lr x train.layer_decay for each part between it and
+// the head, whose rate is train.lr x train.head_lr_factor; and what thaws later
 // counts its own steps from then on, as parameters do in PyTorch.
 #pragma once
 
@@ -58,7 +58,7 @@ class Optimizer {
     double rate_factor = 1, weight_decay = 0;
     bool operator==(const Kind&) const = default;
   };
-  // Runs of one kind: views of the flat buffers, [run].
+  // Spans of one kind: views of the flat buffers, [span].
   struct Group {
     Kind kind;
     at::Tensor rate;

@@ -1,4 +1,4 @@
-// What a start of a run hands back, and how a person or a script hears of it.
+// The results of a start of a run, and how people and scripts get them.
 #pragma once
 
 #include <cstdint>

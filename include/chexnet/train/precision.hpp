@@ -1,4 +1,4 @@
-// From config and device to what a network is built with.
+// From config and device to the options of a network.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace chexnet {
 
-// What is not asked for becomes bf16 from sm_80 on, fp16 on older GPUs, fp32 on
-// CPU.
+// A precision that the config leaves out is bf16 from sm_80 on, fp16 on older
+// GPUs, fp32 on CPU.
 Precision resolve_precision(std::optional<Precision> asked,
                             const Device& device);
 // DeviceError on every rank where one of them cannot compute in it. Collective.

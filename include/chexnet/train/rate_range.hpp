@@ -10,11 +10,11 @@
 
 namespace chexnet {
 
-// Rates are those of train.lr: what train.lr_scaling makes of one is applied.
-// `batch`: images of a step, all ranks. `show` hears the step that is made
-// next. Collective: the same curve on every rank, and up to rounding on any
-// number of ranks where BatchNorm is synchronized. DataError as training's, of
-// damaged images. Leaves the network trained.
+// Rates are those of train.lr: train.lr_scaling applies to them. `batch`:
+// images of a step, all ranks. Calls `show` with the next step. Collective: the
+// same curve on every rank, and up to rounding on any number of ranks where
+// BatchNorm is synchronized. DataError as training's, of damaged images. Leaves
+// the network trained.
 RateCurve measure_rates(const RunContext& run, int64_t batch,
                         const RateRange& range,
                         const std::function<void(int64_t step)>& show);

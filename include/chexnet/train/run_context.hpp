@@ -1,5 +1,4 @@
-// What the parts of a run share, by reference: whoever makes it keeps all of it
-// alive.
+// What the parts of a run share, by reference: its maker keeps all of it alive.
 #pragma once
 
 #include <vector>

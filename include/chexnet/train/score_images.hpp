@@ -27,7 +27,7 @@ struct ImageLogits {
 };
 
 struct ScoringRequest {
-  // Asked on every rank before each batch; where any rank says yes, all end.
+  // Every rank calls it before each batch; where any says yes, all end.
   std::function<bool()> stop;
   // Called on every rank, for each image in the split's order, as soon as all
   // ranks have scored the batch that it is in.

@@ -1,7 +1,7 @@
-// Does this GPU compute what the CPU engine computes? One made-up step on both,
-// compared layer by layer, and one all-reduce in buckets compared with its
-// definition. So code that nobody could run on such a GPU is checked by the
-// first machine that has one, before it trains.
+// Does this GPU compute what the CPU engine computes? One synthetic step on
+// both, compared layer by layer, and one all-reduce in buckets compared with
+// its definition. So the first machine with such a GPU checks code that we
+// could not test on one, before it trains.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,19 +41,19 @@ struct SelfTestResult {
   double seconds = 0;
   // Of this rank: "" or what disagrees first.
   std::string problem() const;
-  // One line: the step that comes closest to what is allowed.
+  // One line: the step closest to its bound.
   std::string summary() const;
 };
 
 // Collective. Computes on `where` by the first of `backends` that takes the
-// step, and on the CPU in fp64. Takes no notice of what disagrees. A device
-// that does not finish a step in `timeout_s` ends the process with exit code 7.
+// step, and on the CPU in fp64. Does not throw on disagreement. A device that
+// does not finish a step in `timeout_s` ends the process with exit code 7.
 SelfTestResult self_test(
     const SelfTestSubject& subject, at::Device where, Communicator& comm,
     double timeout_s,
     const std::vector<BackendEntry>& backends = default_backends());
 
-// Collective. The all-reduce of a made-up gradient buffer on `where`, in
+// Collective. The all-reduce of a synthetic gradient buffer on `where`, in
 // buckets, against the mean of what the ranks hold.
 ReductionCheck check_reduction(GradientCompression compression,
                                at::Device where, Communicator& comm);

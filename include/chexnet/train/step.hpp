@@ -48,21 +48,21 @@ class TrainStep {
   // images uint8 [n,1,S,S], labels float [n,K] (NaN = not labeled), on host or
   // device; `labeled` entries in the global batch of all ranks; sample_weights
   // [n,1] of the images' loss, or undefined. n is a multiple of
-  // train.accumulate. Where it throws nothing was applied and nothing stays
-  // set: the next step is as if this one had never begun.
+  // train.accumulate. Where it throws no weight has changed: the next step is
+  // as if this one had never begun.
   //
-  // A CPU returns what became of this step. On a device it is launched, and
-  // returned is what became of the step before; nothing after the first.
+  // On a CPU, returns the result of this step. On a device the step is only
+  // launched: returns the result of the step before; nothing for the first.
   std::optional<StepResult> run(const at::Tensor& images,
                                 const at::Tensor& labels, double labeled,
                                 double lr,
                                 const at::Tensor& sample_weights = {});
-  // What became of a step that was launched, in the order of steps; nothing
-  // when all are known. Waits for the device.
+  // The result of the oldest launched step; nothing when all are known. Waits
+  // for the device.
   std::optional<StepResult> finish();
 
-  // Whether what Options::late names is frozen from the next step on; at first
-  // it is not. Every rank alike, while no step is under way and before
+  // Whether the parts in Options::late are frozen from the next step on; at
+  // first they are not. Every rank alike, while no step is under way and before
   // record(). What thaws begins as it was, with an optimizer's state of 0.
   void freeze();
   void thaw();
@@ -91,8 +91,8 @@ class TrainStep {
   struct Inputs {
     at::Tensor images, labels, sample_weights;
   };
-  // What is below holds no number of the host but those of the config: a
-  // recording would repeat them. Returns loss, gradient norm, and 1 where the
+  // The functions below take no numbers from the host but those of the config:
+  // a recording would repeat them. Returns loss, gradient norm, and 1 where the
   // gradient is not finite, fp64 [3].
   at::Tensor compute(const Inputs& inputs);
   // Returns the loss, summed. The flat gradients are those of all ranks then.

@@ -1,6 +1,7 @@
-// What became of steps, on its way from the device to the host. A device is
-// still computing when the host has launched a step, so its figures are copied
-// behind it and read a step later. On the CPU they are there at once.
+// The results of steps, on their way from the device to the host. A device
+// still computes when the host has launched a step, so a copy of its figures is
+// launched after the step and read a step later. On the CPU they are there at
+// once.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,7 +30,7 @@ class StepOutcomes {
   // `figures`, of the device: loss, gradient norm, and 1 where nothing was
   // applied, fp64 [3]. `result` holds what the host knows.
   void send(const StepResult& result, const at::Tensor& figures);
-  // How many were sent and not taken.
+  // How many steps were sent and not taken.
   size_t under_way() const { return under_way_.size(); }
   // Of the oldest; waits for the device.
   StepResult take();

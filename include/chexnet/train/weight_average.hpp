@@ -1,5 +1,5 @@
 // An average of a network's weights and running statistics over steps, which
-// evaluation and model files use in place of the last weights:
+// evaluation and model files use instead of the last weights:
 //
 //   average = d average + (1 - d) weights,  d = min(ema, (1 + t) / (10 + t))
 //

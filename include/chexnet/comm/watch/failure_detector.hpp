@@ -16,11 +16,11 @@ struct RankView {
   int rank = 0;
   std::string host, gpu;
   int pid = 0;
-  bool ended = false;  // it said that nothing more is to come
+  bool ended = false;  // it said that it has ended
   bool gone = false;   // its process does not exist
   // It is silent, and a signal or a debugger has stopped its process.
   bool stopped = false;
-  double heartbeat_age_s = 0;  // since its own watchdog thread last ran
+  double heartbeat_age_s = 0;  // since its watchdog thread last woke
   double host_silent_s = 0;    // since its host was last heard
   Phase phase = Phase::kOther;
   double phase_age_s = 0;  // since it last moved (PhaseSlot)

@@ -1,5 +1,5 @@
 // A rank that is slower than the others for long enough, and why. In
-// data-parallel training everybody waits for the slowest, so what counts is a
+// data-parallel training everybody waits for the slowest, so we compare a
 // rank's own time per step: all but waiting for others.
 #pragma once
 
@@ -13,7 +13,8 @@ namespace chexnet {
 struct RankPace {
   double own_s = 0;   // computing and waiting for data
   double data_s = 0;  // of that, waiting for data
-  // CPU time used of what its threads could in that time (CPU runs); 1 = all.
+  // CPU time as a fraction of what its threads could use in that time (CPU
+  // runs).
   double cpu_fraction = 1;
   double throttled = 0;  // 1: its GPU's clock was held down
 };
@@ -21,9 +22,9 @@ struct RankPace {
 class StragglerWatch {
  public:
   // Over the last `windows` the mean ratio of a rank's own time to the median
-  // of the others must reach `ratio`, and all windows but one `each`: a
-  // disturbance of moments, on either side, neither makes nor hides a
-  // straggler. It has recovered below `recovered`.
+  // of the others must reach `ratio`, and all windows but one `each`: a short
+  // disturbance, on either side, neither makes nor hides a straggler. It has
+  // recovered below `recovered`.
   struct Options {
     double ratio = 1.35, each = 1.2, recovered = 1.15;
     double least_excess_s = 1e-3;  // smaller differences are noise of the clock

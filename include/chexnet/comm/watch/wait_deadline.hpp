@@ -1,6 +1,6 @@
-// How long a wait may take that has no deadline of its own: for MPI's start,
-// which waits without end for a host that it cannot reach, for what a GPU is to
-// do, and for storage where no watchdog looks.
+// How long a wait may take that has no other deadline: for MPI's start, which
+// waits without end for a host that it cannot reach, for what a GPU is to do,
+// and for storage where no watchdog looks.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace chexnet {
 
 class WaitDeadline {
  public:
-  // Calls `late` once, in a thread of its own, when one wait takes longer than
+  // Calls `late` once, in a new thread, when one wait takes longer than
   // `limit_s`. A suspension of the job does not count.
   WaitDeadline(double limit_s, std::function<void()> late);
   // Waits for the end of `late`.

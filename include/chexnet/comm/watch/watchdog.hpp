@@ -28,9 +28,9 @@ class Watchdog {
     std::filesystem::path run_folder;
     std::string resume_command;
     std::string gpu;  // of this rank
-    // What this rank still does, within five seconds, before the watchdog ends
+    // The last act of this rank, within five seconds, before the watchdog ends
     // it: on the watchdog's thread, so without waiting for the main thread. May
-    // throw. `now`: what the main thread is in.
+    // throw. `now`: the main thread's phase.
     std::function<void(const PhaseSlot& now)> last_act;
   };
   // Collective. `profiler` must outlive it.

@@ -31,7 +31,7 @@ struct DecodeLimits {
 };
 
 [[noreturn]] void throw_too_large(const std::string& origin);
-// Calls `work` on one image. Want of memory is an error of this image
+// Calls `work` on one image. A lack of memory is an error of this image
 // (DataError): others may be smaller.
 template <class Work>
 void within_memory(const std::string& origin, const Work& work) {

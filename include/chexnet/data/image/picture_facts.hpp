@@ -1,4 +1,4 @@
-// What the file of a picture tells besides its gray values.
+// What a picture's file tells besides its gray values.
 #pragma once
 
 #include <cstddef>

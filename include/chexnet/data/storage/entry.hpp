@@ -1,4 +1,4 @@
-// The parts of a container file (tar, TFRecord shard): names and places, found
+// The parts of a container file (tar, TFRecord shard): names and offsets, found
 // by reading the container once and kept in a text file beside it.
 #pragma once
 
@@ -55,13 +55,13 @@ bool is_index_file(const std::string& path);  // *.index
 using ShowProgress = std::function<void(uint64_t done_bytes)>;
 
 // Reads the container through, or its index file where a good one is there:
-// beside the container, or in the user's own cache folder. An index beside a
-// local container counts only when it belongs to the caller, root or the
-// container's owner and nobody else may write it; one of an older or newer
-// content, or with impossible numbers, is ignored. A new index goes beside the
-// container when the caller owns it (or is root), so that every user of the
-// data trusts it, with the container's permissions to read; else, and for
-// objects, into the cache folder. DataError: damaged container (path, offset).
+// beside the container, or in the user's cache folder. An index beside a local
+// container counts only when it belongs to the caller, root or the container's
+// owner and nobody else may write it; one of an older or newer content, or with
+// impossible numbers, is ignored. A new index goes beside the container when
+// the caller owns it (or is root), so that every user of the data trusts it,
+// with the container's permissions to read; else, and for objects, into the
+// cache folder. DataError: damaged container (path, offset).
 std::vector<Entry> container_entries(Store& store, const StoredFile& file,
                                      ContainerKind kind,
                                      const ShowProgress& progress);

@@ -1,5 +1,5 @@
-// An object store that is written to. An object appears under its name only
-// when it is whole, and replaces what was there at that moment.
+// An object store for writing. An object appears under its name only when it is
+// whole, and replaces what was there at that moment.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,8 @@ namespace chexnet {
 class ObjectStore : public Store {
  public:
   using Store::list;
-  // What came is checked by the server against the SHA-256 that is signed, and
-  // here by the ETag where it is an MD5.
+  // The server checks the bytes against the signed SHA-256, and we check the
+  // ETag where it is an MD5.
   virtual void put(const std::string& path, std::string_view content) = 0;
   // A file as it is now; in parts where it is large. When that fails its parts
   // are taken back.

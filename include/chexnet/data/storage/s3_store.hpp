@@ -1,7 +1,7 @@
 // S3-compatible object stores (AWS, MinIO, Ceph, …): ranged GETs, listings,
 // PUTs and uploads in parts over libcurl, signed here. Each calling thread
-// keeps its own connection; what fails for a reason that may pass (5xx, 429,
-// reset, cut short, stalled) is tried again with full jitter (Marc Brooker,
+// keeps its connection; what fails for a reason that may pass (5xx, 429, reset,
+// cut short, stalled) is tried again with full jitter (Marc Brooker,
 // "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
 #pragma once
 
@@ -34,7 +34,7 @@ struct S3Options {
 // fit into the line of a request.
 std::optional<Credentials> find_credentials(const S3Options& options,
                                             const Environment& env);
-// The places it looks at, for people.
+// Where it looks for credentials, for people.
 std::string credentials_searched(const S3Options& options,
                                  const Environment& env);
 std::string find_region(const S3Options& options, const Environment& env);

@@ -28,7 +28,7 @@ struct StoredFile {
 
 constexpr uint64_t kLargestWhole = uint64_t{1} << 30;  // of read_whole(), bytes
 
-// What the caller of a read knows.
+// Facts that the caller of a read knows.
 struct ReadOptions {
   // The bytes are no longer needed: a read that is tried again throws.
   std::stop_token stop;
@@ -38,8 +38,8 @@ struct ReadOptions {
 
 // Any number of threads. What fails for a reason that may pass is tried again,
 // with a warning once it lasts; then OutageError. AbsentError: no such file, no
-// permission. DataError: what is there is no file, is larger than
-// kLargestWhole, or came wrong.
+// permission. DataError: it is no file, is larger than kLargestWhole, or came
+// wrong.
 class Store {
  public:
   virtual ~Store() = default;
@@ -51,7 +51,7 @@ class Store {
   virtual void read_whole(const std::string& path, std::vector<std::byte>& into,
                           const ReadOptions& options = {}) = 0;
   // The files below a folder or key prefix, or the one file of that name;
-  // `tick` hears of each. Hidden files are skipped. Links are followed, but
+  // Calls `tick` for each. Hidden files are skipped. Links are followed, but
   // never back into a folder that the path leads through, and no folder is
   // listed under more than kMostNames names, so loops end.
   virtual std::vector<StoredFile> list(const std::string& path,
@@ -68,9 +68,9 @@ class Store {
 // pass is tried again for `retry_s`.
 std::unique_ptr<Store> local_store(double retry_s = 0);
 
-// Bytes [offset, offset + count), asked for in pieces, so that no more memory
-// is taken than there are bytes, whatever a header claims. Fewer at the end of
-// the file.
+// Bytes [offset, offset + count), read in pieces, so that no more memory is
+// taken than there are bytes, whatever a header claims. Fewer at the end of the
+// file.
 void read_in_pieces(Store& store, const std::string& path, uint64_t offset,
                     uint64_t count, std::vector<std::byte>& into);
 

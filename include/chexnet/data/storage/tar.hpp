@@ -5,13 +5,13 @@
 // precede it. One pass over the archive notes, for each member, the last
 // boundary before its content and those bytes of the window that the content
 // really refers to: hardly any, as images do not compress further. So a member
-// costs one ranged read and its own inflating, and the notes stay small.
+// costs one ranged read and the inflating of itself, and the notes stay small.
 //
 // A member that is named like an image (.png, .jpg, .jpeg) and is a link,
-// sparse, or above kLargestImage is an error of the archive, told behind all of
-// its other members; what else is so is skipped. An archive must have its end
-// mark (a block of zeros; tar writes two): without it nobody can tell whether
-// members are missing.
+// sparse, or above kLargestImage is an error of the archive, reported after all
+// of its other members; other members of these kinds are skipped. An archive
+// must have its end mark (a block of zeros; tar writes two): without it nobody
+// can tell whether members are missing.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +68,7 @@ class TarStream {
   std::string meta_,
       long_name_;  // content of 'L' and 'x' members; the name they gave
   std::string sparse_name_;   // the same of a sparse file in pax form
-  bool is_sparse_ = false;    // the member behind is one
+  bool is_sparse_ = false;    // the next member is one
   bool is_extended_ = false;  // the next block goes on with its header
   uint64_t covered_ = 0;      // bytes of headers of the member so far
   uint32_t covered_crc32c_ = 0;
@@ -92,7 +92,7 @@ std::vector<Entry> tar_gz_entries(Store& store, const StoredFile& file,
 
 // The content of one member, not checked. `compressed`: the archive's bytes
 // [entry.offset, entry.offset + entry.stored), which may end with the deflate
-// stream: no trailer is needed behind the last byte. DataError when they do not
+// stream: no trailer is needed after the last byte. DataError when they do not
 // inflate to all of the content.
 void inflate_member(std::span<const std::byte> compressed, const Entry& entry,
                     const std::string& path, std::vector<std::byte>& into);

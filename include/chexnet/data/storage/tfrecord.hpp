@@ -45,7 +45,7 @@ void append_record(std::string& file, std::string_view data);
 std::span<const std::byte> record_data(std::span<const std::byte> record,
                                        const std::string& path, uint64_t offset,
                                        uint64_t number);
-// The CRC32C that stands behind the data; `data` as record_data() returns it.
+// The CRC32C that follows the data; `data` as record_data() returns it.
 uint32_t stored_crc32c(std::span<const std::byte> data);
 constexpr uint64_t kRecordHead = 12,
                    kRecordTail = 4;  // bytes around the data

@@ -1,4 +1,4 @@
-// The cores this process runs on.
+// The cores this process may use.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace chexnet {
 
-// CPUs the calling process may run on, as the kernel says.
+// CPUs the calling process may use, as the kernel says.
 std::vector<int> allowed_cpus();
 // Moves every thread of this process, and returns what the kernel then says of
 // the calling one (it may refuse). Memory follows: pages are on the node of the

@@ -28,7 +28,7 @@ enum class Binding {
   kNarrow,
 };
 
-// What is right for one rank.
+// The decision for one rank.
 struct Placement {
   Binding found = Binding::kGood;
   std::string reason;     // for people; empty when good

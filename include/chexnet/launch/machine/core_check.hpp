@@ -1,4 +1,4 @@
-// What `doctor` says of the cores that the ranks of a host run on.
+// What `doctor` says of the cores that the ranks of a host use.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,6 @@
 // What the CUDA driver (libcuda.so.1) says of the GPUs that it shows to this
-// process. Asked without LibTorch, which costs 0.4 s and 560 MB to load, and
-// without taking GPU memory. Prototypes: CUDA Driver API, NVIDIA, 11.0 and
-// later.
+// process. Needs no LibTorch, which costs 0.4 s and 560 MB to load, and takes
+// no GPU memory. Prototypes: CUDA Driver API, NVIDIA, 11.0 and later.
 #pragma once
 
 #include <string>

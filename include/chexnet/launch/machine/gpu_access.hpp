@@ -11,7 +11,7 @@
 
 namespace chexnet {
 
-// What this build computes on.
+// The GPUs that this build supports.
 struct GpuBuild {
   std::string variant;  // cuda13 or cuda12
   int cuda_major = 0;   // of its CUDA runtime; 0: built without CUDA

@@ -27,9 +27,9 @@ CheckResult check_versions(const std::string& library, const std::string& built,
 // One result for each trouble of a GPU, or one PASS. Its processes are those
 // of others (keep_strangers).
 std::vector<CheckResult> check_gpu(const GpuState& gpu);
-// Whether this build can compute on the GPUs: what is against it, and how many
-// the driver shows. `elsewhere`: what is against it on hosts that have GPUs,
-// as far as a login node without any can tell.
+// Whether this build can compute on the GPUs: why not, and how many the driver
+// shows. `elsewhere`: why not on hosts that have GPUs, as far as a login node
+// without any can tell.
 CheckResult check_gpu_access(const GpuProblem& problem, int visible,
                              const GpuBuild& build,
                              const GpuProblem& elsewhere);
@@ -47,7 +47,7 @@ CheckResult check_clock_skew(double seconds, int hosts);
 CheckResult check_room(const std::string& folder, double free_bytes,
                        double free_inodes, double quota_bytes);
 CheckResult check_read_rate(const std::string& folder, double mb_per_s);
-// Own time of equal work on each rank, seconds; named by rank.
+// Each rank's time for equal work, seconds; named by rank.
 CheckResult check_pace(const std::vector<double>& seconds);
 
 }  // namespace chexnet

@@ -22,8 +22,7 @@ struct HostCheckOptions {
   std::vector<unsigned> pids_on_gpus = {};  // of the ranks here, if they do
 };
 
-// Throws nothing: what cannot be measured is a result that fails or is left
-// out.
+// Throws nothing: a measurement that fails gives a failed result or none.
 std::vector<CheckResult> check_host(const HostCheckOptions& options);
 
 // Of this host's /dev/shm; nothing where there is none.

@@ -27,7 +27,7 @@ struct GpuState {
   int persistence = -1;   // 1 on
   int compute_mode = -1;  // 0 shared, 2 prohibited, 3 exclusive process
   struct Process {
-    unsigned pid = 0;  // as the host counts; a container may count for itself
+    unsigned pid = 0;  // the host's numbers; a container may have others
     double bytes = -1;
   };
   std::vector<Process> processes;
@@ -38,9 +38,9 @@ struct GpuState {
 // words before the same number: "GPU-…" and "MIG-…".
 bool same_gpu(const std::string& a, const std::string& b);
 
-// Leaves of the processes of all GPUs those that are none of `own`. NVML counts
-// as the host does; in a container that counts for itself no own process is
-// found, and then nothing can be said of any.
+// Removes `own` from the processes of all GPUs. NVML has the host's process
+// numbers; in a container with other numbers it finds none of `own`, and then
+// nothing is known of any.
 void keep_strangers(std::vector<GpuState>& gpus,
                     const std::vector<unsigned>& own);
 

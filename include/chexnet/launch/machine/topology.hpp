@@ -1,6 +1,6 @@
 // This host as its hardware is laid out: cores, NUMA nodes, sockets
 // ("packages"), and the GPUs and network adapters near them. Read by hwloc, so
-// HWLOC_XMLFILE and HWLOC_SYNTHETIC make up another.
+// HWLOC_XMLFILE and HWLOC_SYNTHETIC replace it by another.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A thread that looks once a second at this host and at one GPU: how busy, how
-// much memory, which clock, which errors.
+// A thread that samples this host and one GPU once a second: load, memory,
+// clock, errors.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace chexnet {
 
-// Means over the samples since the last look, of each figure over those that
+// Means over the samples since the last take(), of each figure over those that
 // have it; -1 = none has.
 struct Usage {
   int samples = 0;
@@ -37,7 +37,7 @@ struct Usage {
   std::vector<std::string> xids;  // new ones
 };
 
-// One look at the host and at a rank's GPU.
+// One sample of the host and of a rank's GPU.
 struct UsageSample {
   double host_cpu_percent = 0;
   std::optional<GpuState> gpu;    // its load; nothing: no GPU, or no driver
@@ -45,7 +45,7 @@ struct UsageSample {
   IdleCause cause = IdleCause::kHost;
 };
 
-// Sums of looks, and the means they give.
+// Sums of samples, and the means they give.
 class UsageSums {
  public:
   void add(const UsageSample& sample);
@@ -76,7 +76,7 @@ struct CpuTicks {
   double busy = 0, all = 0;
 };
 CpuTicks read_cpu_ticks(std::istream& proc_stat);
-// Of all cores between two looks; 0 when no tick has passed.
+// Of all cores between two samples; 0 when no tick has passed.
 double busy_percent(const CpuTicks& before, const CpuTicks& now);
 
 // The first line of /proc/stat, and NVML where `gpu_uuid` names a GPU.
@@ -89,7 +89,7 @@ class UsageMonitor {
   // host alone. The thread asks cause() at each sample.
   UsageMonitor(const std::string& gpu_uuid,
                const std::function<IdleCause()>& cause);
-  // Looks by `sampler`, with pauses of `every`.
+  // Samples by `sampler`, with pauses of `every`.
   UsageMonitor(Sampler sampler, std::chrono::milliseconds every);
   Usage take();         // since the last take()
   Usage whole() const;  // since the start

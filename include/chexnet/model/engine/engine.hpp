@@ -47,7 +47,7 @@ class Engine {
   virtual size_t bytes() const = 0;
   // images: uint8 [batch][size][size]; in training they are read again by
   // backward. logits [batch][findings] in the accumulator's type. In training
-  // the batch statistics are written to the memory behind the gradients.
+  // the batch statistics go into the memory after the gradients.
   virtual void forward(const uint8_t* images, const MicroBatch& micro_batch,
                        void* logits) = 0;
   // Promises that weights stay as they are until set otherwise: an engine for
@@ -58,7 +58,7 @@ class Engine {
   // micro_batch.written tells how far it is complete. An engine that is not for
   // training computes the classifier's gradients only.
   virtual void backward(const void* dlogits, const MicroBatch& micro_batch) = 0;
-  // The map that the classifier head averages, behind its norm and ReLU:
+  // The map that the classifier head averages, after its norm and ReLU:
   // [batch][height][width][channels] in the accumulator's type.
   struct FeatureShape {
     int height = 0, width = 0, channels = 0;
@@ -67,7 +67,7 @@ class Engine {
   // Of the last forward, as long as nothing else used the arena.
   virtual void features(void* into) = 0;
   // The gradient of sum(dlogits * logits) by that map, by the head's backward;
-  // no gradient of a parameter is written.
+  // parameters' gradients stay as they are.
   virtual void feature_gradient(const void* dlogits, void* into) = 0;
   // Adds times to `layer_times` until set otherwise; null: none.
   virtual void set_layer_times(LayerTimes* layer_times) = 0;

@@ -29,7 +29,7 @@ inline constexpr int kBlock = 16;  // units of a panel's block
 // Output channels the multiply kernel makes at once.
 inline constexpr int kOutputs = 32;
 
-// relu(scale * x + shift): what a convolution reads.
+// relu(scale * x + shift): the input of a convolution.
 template <class S>
 struct FeatureMap {
   const S* x = nullptr;
@@ -38,7 +38,7 @@ struct FeatureMap {
   const Accumulator<S>*scale = nullptr, *shift = nullptr;  // [channels]
 };
 
-// a * d + b * x + c: the gradient of a convolution's output behind its
+// a * d + b * x + c: the gradient of a convolution's output, from that of its
 // BatchNorm.
 template <class S>
 struct GradientMap {
@@ -72,8 +72,8 @@ struct Moments {
   }
 };
 
-// What is done to a convolution's outputs on their way to memory: their sums
-// are taken, or, for inference, the BatchNorm and ReLU behind it are applied.
+// The epilogue of a convolution's outputs on their way to memory: it takes
+// their sums, or, for inference, applies the BatchNorm and ReLU after it.
 template <class S>
 struct OutputStage {
   Moments moments{};
@@ -85,14 +85,14 @@ struct OutputStage {
   }
 };
 
-// How a gradient that leaves a convolution is written to memory.
+// How a gradient that leaves a convolution is stored.
 enum class AccumulateMode {
   kStore,  // d = ...
   kAdd,    // d += ...
-  // What is in d passes through relu as well: dy + d instead of dy.
+  // The values in d pass through relu as well: dy + d instead of dy.
   kAddBeforeRelu,
 };
-// What is done to the gradient of a feature map as it leaves a convolution's
+// The epilogue of a feature map's gradient as it leaves a convolution's
 // registers, channels [first, last) of it: d = multiplier * (dy where relu was
 // open), and the two sums BatchNorm's backward needs.
 template <class S>
@@ -157,7 +157,7 @@ struct BandSteps {
   int64_t at(int i, int y) const { return i * image + y * row; }
 };
 
-// Rows of memory the next tile will read, asked for while this one is
+// Rows of memory the next tile will read, prefetched while this one is
 // multiplied. `rows` = 0: none.
 struct NextRows {
   const void* at = nullptr;
@@ -230,8 +230,8 @@ struct WinogradKernels {
 
 // A 7x7 window of the stem is read as 8x8: so many blocks of 16 values.
 inline constexpr int kStemBlocks = 4;
-// What is added to the outputs of a row, by their pixel's place:
-// values[place[x]][outputs].
+// Constants to add to the outputs of a row, by their pixel's position class
+// (engine/stem.cpp): values[place[x]][outputs].
 template <class A>
 struct StemConstants {
   const A* values = nullptr;
@@ -251,7 +251,7 @@ struct Kernels {
 
   // --- weights
   // Those of 32 outputs and inputs [first, last), multiples of 16: [input /
-  // pair][32] units at `to`, which is the place of input 0.
+  // pair][32] units at `to`, the address of input 0.
   void (*pack)(const WeightMatrix<A>& from, int first_output, int first,
                int last, A* to);
   // to[n] (+)= the sums of all parts, in their order; n is a multiple of 16.
@@ -259,8 +259,8 @@ struct Kernels {
                     bool add, A* to);
   // to[16][9] (+)= the gradients of the 3x3 kernels of 16 neighboring inputs,
   // all parts together. A part's sums of tap t are the 16 at `sums` +
-  // offsets[t]; what lies behind them in memory is asked for, as the next call
-  // is likely to want it.
+  // offsets[t]; the memory after them is prefetched, as the next call is likely
+  // to read it.
   void (*kernel_gradients)(const A* sums, const int64_t* offsets,
                            int64_t part_step, int parts, bool add, A* to);
 
@@ -296,8 +296,8 @@ struct Kernels {
   void (*multiply_back)(Panel<A> panel, int n, int channels, const A* weights,
                         const GradientEpilogue<S>& epilogue,
                         const int64_t* pixels, Panel<A> y);
-  // The epilogue is behind a 2x2 mean: each value goes to four pixels, a
-  // quarter each.
+  // The epilogue follows a 2x2 mean: each value goes to four pixels, a quarter
+  // each.
   void (*multiply_back_pooled)(Panel<A> panel, int n, int channels,
                                const A* weights,
                                const GradientEpilogue<S>& epilogue,
@@ -355,7 +355,7 @@ struct Kernels {
   void (*stem_sums_row)(Panel<A> panel, const FeatureMap<S>& map, const A* mean,
                         int width, double* sum, double* product);
   // ReLU and BatchNorm's gradient of such a row, in place: a * d + b * x + c.
-  // Its sums over the pixels of each place are added to sums[place][channels].
+  // Its sums over the pixels of each class are added to sums[place][channels].
   void (*stem_gradient_row)(Panel<A> panel, const FeatureMap<S>& map,
                             const A* a, const A* b, const A* c, int width,
                             const uint8_t* place, double* sums);
@@ -376,7 +376,7 @@ struct Kernels {
                     const GradientEpilogue<S>& epilogue);
 };
 
-// What this processor has, widest last: "generic", which is NEON on AArch64,
+// The sets of this processor, widest last: "generic", which is NEON on AArch64,
 // then of "avx2", "avx512" and "avx512bf16", or of "neonbf16" and "sve256",
 // what applies. "avx512bf16" and "neonbf16" differ from the set before them in
 // bf16 alone.

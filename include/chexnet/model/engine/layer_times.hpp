@@ -35,12 +35,12 @@ struct LayerTimes {
   const Entry& of(PassKind kind) const {
     return entries[static_cast<size_t>(kind)];
   }
-  // What threads did side by side, each with times of its own: their work
-  // together, and the mean of their times, of those that had work.
+  // Parallel work, each thread with its own times: the sum of the work, and the
+  // mean time of the threads that had work.
   void add_mean_of(std::span<const LayerTimes> threads);
 };
 
-// What this machine's cores can do together: multiply-adds in registers
+// The limits of this machine's cores together: multiply-adds in registers
 // (GFLOP/s, of `arithmetic`'s instructions) and copies between maps larger than
 // the caches (GB/s, read and written).
 struct Ceilings {

@@ -52,7 +52,7 @@ class Arena {
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
-  // At least `bytes`; what was there before is lost when it has to grow.
+  // At least `bytes`; the former contents are lost when it has to grow.
   // std::bad_alloc.
   std::byte* reserve(size_t bytes);
   size_t bytes() const { return bytes_; }

@@ -1,5 +1,5 @@
 // The two network families. All that tells one network from another is one row
-// of the table behind network_spec. Names and shapes are torchvision's
+// of network_spec's table. Names and shapes are torchvision's
 // (torchvision.models.densenet, .resnet), so weights travel both ways.
 #pragma once
 
@@ -25,7 +25,7 @@ struct ResNetSpec {
   std::array<int, 4> blocks{};
 };
 
-// The linear layer at the end: its name, and what its bias starts from.
+// The linear layer at the end: its name, and its initial bias.
 struct HeadSpec {
   enum class Bias {
     kZero,
@@ -42,7 +42,7 @@ struct NetworkSpec {
 };
 
 // A network's parts in the order of forward: the stem, four blocks (of a
-// DenseNet each with the transition behind it, and the last with the last norm;
+// DenseNet each with the transition after it, and the last with the last norm;
 // of a ResNet its stages), the classifier head.
 inline constexpr int kStemPart = 0, kHeadPart = 5;
 // How many of them are frozen, from the stem on.

@@ -1,6 +1,6 @@
-// The small files beside an exported network: what goes in, what comes out, how
-// a server loads it, and how to find out that it does what it did here. All
-// JSON and config.pbtxt are described in docs/export.md.
+// The small files beside an exported network: its inputs and outputs, how a
+// server loads it, and how to check that it computes the same there. All JSON
+// and config.pbtxt are described in docs/export.md.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace chexnet {
 
-// A drawing and what the network makes of it.
+// A drawing and the network's outputs for it.
 struct TestVector {
   std::string image;  // file: the picture as it would come
   std::string input;  // file: the pixels that the network sees of it

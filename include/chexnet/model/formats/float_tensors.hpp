@@ -1,5 +1,5 @@
-// A model's numbers by torchvision's names, in fp32 and on the host: what other
-// people's formats are made of.
+// A model's numbers by torchvision's names, in fp32 and on the host: the source
+// of other people's formats.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ class ForeignWeights {
   // In the file's order, with torchvision's names.
   const std::vector<NamedArray>& arrays() const { return arrays_; }
   const NamedArray* find(const std::string& name) const;  // null when absent
-  // The file's own name of what has torchvision's name `name`.
+  // The file's name for torchvision's `name`.
   const std::string& name_in_file(const std::string& name) const;
   bool has_gray_stem() const { return !stem_.weight.values.empty(); }
 

@@ -4,8 +4,8 @@
 //
 //   ours    x[c] = (p - mean[c]) / std[c]      theirs  z = 1024 (2 p - 1)
 //
-// Both are linear in p, so either can be written as the other, and what is
-// constant goes into the running mean of the BatchNorm behind. The zeros around
+// Both are linear in p, so either can be expressed by the other, and the
+// constant goes into the running mean of the next BatchNorm. The zeros around
 // the picture are another gray in each, so the outermost two rows and columns
 // of the first maps differ.
 #pragma once
@@ -22,7 +22,7 @@ struct InputScale {
                       std = {0.229, 0.224, 0.225};  // of each channel
 };
 
-// A first convolution and the BatchNorm behind it, by torchvision's names: of
+// A first convolution and the BatchNorm after it, by torchvision's names: of
 // DenseNets and of ResNets.
 struct StemNames {
   const char *weight, *running_mean;
@@ -33,7 +33,7 @@ inline constexpr std::array<StemNames, 2> kStems = {
 
 struct StemWeights {
   FloatTensor weight;        // [out, in, height, width]
-  FloatTensor running_mean;  // [out], of the BatchNorm behind
+  FloatTensor running_mean;  // [out], of the next BatchNorm
 };
 
 // in 3 -> in 1.

@@ -1,5 +1,6 @@
 // A model's weights as safetensors with the names and shapes that another
-// library's load_state_dict takes. torchvision's names are all of them's.
+// library's load_state_dict takes. All of these libraries use torchvision's
+// names.
 #pragma once
 
 #include <filesystem>

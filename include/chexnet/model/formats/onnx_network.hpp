@@ -1,10 +1,10 @@
 // DenseNets and ResNets in the format of ONNX, for inference. Layers carry
 // torchvision's names, and so do their weights.
 //
-// BatchNorm stays a layer of its own. In a DenseNet most of them stand before a
-// ReLU and behind a concatenation, where no convolution could take them in; the
-// weights in the file are the checkpoint's, number for number; and the runtimes
-// fold what can be folded by themselves when they load it.
+// BatchNorm stays a separate layer. In a DenseNet most of them stand between a
+// concatenation and a ReLU, where no convolution can absorb them; the weights
+// in the file are the checkpoint's, number for number; and the runtimes fold
+// what they can when they load it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a site wants of its nodes before users come: a YAML file with a table
-// for each type of node, read here, and the comparison with what was measured.
+// A site's requirements for its nodes: a YAML file with a table for each type
+// of node, read here, and the comparison with what was measured.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace chexnet {
 
-// The least that a type of node must reach. What is empty is not looked at.
+// The least that a type of node must reach. Empty ones are not checked.
 struct NodeThresholds {
   std::string type;
   std::optional<double> images_per_s;        // of all ranks together
@@ -35,7 +35,7 @@ NodeThresholds read_acceptance(const std::filesystem::path& path,
                                const std::string& type,
                                const std::string& host);
 
-// What was measured; the worst host or GPU of all. A figure is empty where
+// The measured figures; the worst host or GPU of all. A figure is empty where
 // nothing could be measured.
 struct NodeFigures {
   std::optional<double> images_per_s = {}, allreduce_gb_per_s = {},

@@ -26,7 +26,7 @@ constexpr auto names_of(Scheduler) {
 // The batch system whose commands PATH leads to; of none Slurm.
 Scheduler scheduler_here();
 
-// What starts the ranks of a job: the program's own mpirun, or a step of Slurm.
+// The launcher of a job's ranks: the program's own mpirun, or a step of Slurm.
 enum class JobLauncher { kMpirun, kSrun };
 constexpr auto names_of(JobLauncher) {
   using enum JobLauncher;
@@ -34,7 +34,7 @@ constexpr auto names_of(JobLauncher) {
       {{kMpirun, "mpirun"}, {kSrun, "srun"}});
 }
 
-// One task of an array: a run of its own.
+// One task of an array: a separate run.
 struct SweepPoint {
   std::string run_folder;
   std::vector<std::string> assignments;  // key=value
@@ -49,8 +49,8 @@ std::vector<SweepPoint> sweep_points(const std::vector<std::string>& lists,
 // Hosts, ranks, GPUs, cores and restarts are no more, by option or site file.
 inline constexpr int kMostOfAJob = 100000;
 
-// What a center writes down once ($CHEXNET_SITE), and the command line
-// overrides. 0 and empty: not said.
+// Settings of a center ($CHEXNET_SITE), which the command line overrides. 0 and
+// empty: not set.
 struct JobRequest {
   Scheduler scheduler = Scheduler::kSlurm;
   std::string name = "chexnet", account, partition, time = "24:00:00";
@@ -81,11 +81,11 @@ struct JobRequest {
 };
 
 // A time limit in seconds: one meaning for all batch systems. A number alone is
-// minutes, as Slurm has it. Nothing for what is no time, and for
-// none (Slurm's 0).
+// minutes, as Slurm has it. Nothing for other text, and for no limit (Slurm's
+// 0).
 std::optional<double> limit_s(const std::string& time);
 
-// What batch systems call the job: its name in the characters that all of them
+// The job's name for batch systems: its name in the characters that all of them
 // take.
 std::string job_name(const JobRequest& request);
 

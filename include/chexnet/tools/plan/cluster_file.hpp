@@ -14,7 +14,7 @@ struct Cluster {
   double jitter = 0.01;
   bool overlap = true;
   double coordination_ms = 0;
-  // Of one rank; 0 = not said (the command line says them).
+  // Of one rank; 0 = not set (the command line sets them).
   double images_per_s = 0, batch = 0;
   double gradient_bytes = 4;  // of one number of a gradient on the network
   LoaderCosts loader;

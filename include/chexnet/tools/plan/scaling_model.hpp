@@ -1,4 +1,4 @@
-// What data-parallel training costs on N ranks, from a measured step of one
+// The cost of data-parallel training on N ranks, from a measured step of one
 // rank and a description of the cluster. Pure. Seconds and bytes unless a name
 // says otherwise.
 #pragma once
@@ -39,7 +39,7 @@ struct StepCosts {
   double coordination_s = 0;
 };
 
-// What feeds a rank.
+// The input of a rank.
 struct LoaderCosts {
   // A rank's loader threads can decode; 0 = not limiting.
   double images_per_s = 0;
@@ -54,7 +54,7 @@ struct LoaderCosts {
 struct Prediction {
   int ranks = 1;
   double step_s = 0, images_per_s = 0, efficiency = 1;
-  // Where a step's time goes beyond compute.
+  // The parts of a step's time beyond compute.
   double exposed_s = 0, interference_s = 0, straggler_s = 0, coordination_s = 0,
          loader_s = 0;
   double allreduce_s = 0;    // all of a step's, hidden or not

@@ -8,9 +8,9 @@
 namespace chexnet {
 
 // ConfigError, on all ranks, where a rank's config differs from rank 0's: names
-// the first such rank, its host, the keys and both values. What a host may have
-// for itself is not compared: places in its file system, and what its cores and
-// network ask for. Collective.
+// the first such rank, its host, the keys and both values. Settings that may
+// differ per host are not compared: paths, and those that depend on its cores
+// and network. Collective.
 void check_same_config(Communicator& comm, const Config& config);
 
 }  // namespace chexnet

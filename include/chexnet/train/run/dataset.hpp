@@ -33,12 +33,12 @@ struct Dataset {
 // reported once; then the others read the same files. DataError where these
 // differ from host to host; AbsentError when an image is missing, or with
 // data.missing=skip all of a split. May take any time; HangError when a rank
-// makes no progress for launch.timeout_s. `stop` is asked on the main thread of
-// each rank meanwhile; WorkStopped on all ranks once one of them says yes.
+// makes no progress for launch.timeout_s. Meanwhile the main thread of each
+// rank calls `stop`; WorkStopped on all ranks once one of them says yes.
 Dataset load_dataset(const Config& config, Communicator& comm,
                      const std::function<bool()>& stop = {});
 
-// What is scored by a network that knows `findings`: its labels by name of
+// The data that a network with `findings` scores: its labels by name of
 // finding.
 struct TestSet {
   Dataset dataset;
@@ -46,7 +46,7 @@ struct TestSet {
   // Findings; of eval.findings, where that is set.
   std::vector<std::string> scored;
   std::vector<std::string> unknown;    // of the table, not of the network
-  std::vector<std::string> unlabeled;  // asked for, and no column of the table
+  std::vector<std::string> unlabeled;  // wanted, but no column of the table
 };
 // One split of the config's data; only its images must be there. ConfigError:
 // no such split.
@@ -75,7 +75,7 @@ void warn_of_missing_images(const Dataset& dataset);
 // are not known.
 void warn_of_one_sided_findings(const Config& config, const Dataset& dataset);
 
-// The rows training walks: the training split, or exactly those of
+// The rows to train on: the training split, or exactly those of
 // train.order_file.
 std::vector<uint32_t> training_rows(const Config& config,
                                     const Dataset& dataset);

@@ -38,7 +38,7 @@ struct StageRates {
   bool one_host = false;      // holds all ranks
   bool over_network = false;  // images come from a store or file system that is
                               // elsewhere
-  // That the loader came to use; 0: the step waits for each image.
+  // Workers that the loader came to use; 0: the step waits for each image.
   int workers = 1;
   // How far times of a step lie apart: the distance of their quartiles by their
   // median.
@@ -51,16 +51,16 @@ struct LimitReport {
   std::vector<std::string> advice;  // what to change, most promising first
   int workers = 0;  // loader threads that would keep up; 0 = not known
 };
-// Unknown where a part is clearly slower than what holds it, or the run than
-// its parts one after the other, as on a machine that others use. Else the
-// limit is the first of these that holds: loading slower than 1.1 x computing
-// (10 x where nothing loads beside it) -> disk or network (leaving out the
-// preprocessing gains under 30 %), augmentation (leaving it out gains more than
-// that) or decode; the copy takes over 10 % of the step, and more than its
-// noise, and the run does not hide it; gradients do; else compute.
+// Unknown where a part is clearly slower than a whole that contains it, or the
+// run than its parts one after the other, as on a machine that others use. Else
+// the limit is the first of these that holds: loading slower than 1.1 x
+// computing (10 x where nothing loads beside it) -> disk or network (leaving
+// out the preprocessing gains under 30 %), augmentation (leaving it out gains
+// more than that) or decode; the copy takes over 10 % of the step, and more
+// than its noise, and the run does not hide it; gradients do; else compute.
 LimitReport limit_of(const StageRates& rates);
 
-// From a finished run's metrics: shares of the time spent waiting.
+// From a finished run's metrics: fractions of the time spent waiting.
 struct WaitShares {
   double data = 0, allreduce = 0;
   long stalls = 0, steps = 0;

@@ -1,6 +1,6 @@
-// DICOM files among images that are to be scored: chexnet-dicom, a process of
-// its own, writes them as PNG into a private folder, and these take their
-// place under the names of the DICOM files.
+// DICOM files among images to score: chexnet-dicom, a separate process, writes
+// them as PNG into a private folder, and these replace them under the names of
+// the DICOM files.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@ namespace chexnet {
 // none of PNG and JPEG either, by its first bytes (PS3.10 section 7.1).
 bool is_dicom_file(const std::string& path);
 
-// What is taken: what may be a chest X-ray by its Modality and body part, or
-// all.
+// Which files to take: those that may be a chest X-ray by Modality and body
+// part, or all.
 enum class TakenDicom { kChestXrays, kAny };
 
 // Files that chexnet-dicom cannot convert, or skips, become problems. Null
 // where there is no DICOM, or no chexnet-dicom beside this program; else the
-// pictures are there as long as the folder. `tick` hears of every few files.
+// pictures are there as long as the folder. Calls `tick` every few files.
 // CheckpointError: no room for the folder. Parts of archives and objects of
 // s3:// stay as they are.
 std::unique_ptr<TemporaryFolder> convert_dicom(InputImages& input,

@@ -29,7 +29,7 @@ class FolderRecords : public RunRecords {
   std::optional<EndNote> postmortem() const override;
   std::optional<int> end_code() const override;
   EndNote explain(const std::string& what) override;
-  // In the log too. Where a post-mortem says it already, there alone.
+  // Also in the log; where a post-mortem says it already, in the log alone.
   void explain_late_start(const std::string& what,
                           const std::string& hint) override;
   void explain_stop() override;
@@ -42,7 +42,8 @@ class FolderRecords : public RunRecords {
   // Storage that does not answer would make the parent deaf to signals: after
   // launch.timeout_s this process ends with exit code 7, and all ranks with it.
   WaitDeadline::Wait storage_wait() const;
-  // Nobody else has the folder. To be asked while no rank of this command runs.
+  // Nobody else has the folder. Call it only while no rank of this command is
+  // alive.
   bool may_be_written() const;
 
   const Config* config_;

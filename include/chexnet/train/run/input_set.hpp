@@ -21,7 +21,7 @@ struct InputSet {
   std::unique_ptr<TemporaryFolder> converted;
   Dataset dataset;  // of the images that were found
   Split split;      // all of them
-  // Every image that was asked for, in the order of naming: those without a
+  // Every image that the user named, in the order of naming: those without a
   // problem are the rows of the data set, one after the other. Rank 0.
   std::vector<InputImage> images;
   std::vector<InputPlace> places;  // that were named, by lists, too; rank 0
@@ -29,8 +29,9 @@ struct InputSet {
 };
 
 // Collective. Rank 0 reads lists and stdin, searches, and converts DICOM; the
-// others take the places from it. `named` as input_places(). ConfigError: DICOM
-// on ranks of several hosts. Else as find_input_images(), convert_dicom().
+// others take the locations from it. `named` as input_places(). ConfigError:
+// DICOM on ranks of several hosts. Else as find_input_images(),
+// convert_dicom().
 InputSet load_inputs(const Config& config,
                      const std::vector<std::string>& named,
                      const std::vector<std::string>& findings, TakenDicom taken,

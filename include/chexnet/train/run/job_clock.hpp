@@ -15,7 +15,7 @@ namespace chexnet {
 class JobClock {
  public:
   // launch.time_limit, counted from the program's start; else asks the batch
-  // system now and every few minutes, on a thread of its own, because its
+  // system now and every few minutes, on a separate thread, because its
   // commands may hang. ConfigError for a limit that cannot be read.
   explicit JobClock(const LaunchConfig& config);
   // The limit of the config, seconds; throws as the constructor does.

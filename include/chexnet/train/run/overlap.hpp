@@ -1,4 +1,4 @@
-// How much of loading runs beside computing.
+// How much of loading overlaps computing.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,8 @@ class RateCurve {
   struct Point {
     double rate = 0, loss = 0;
   };
-  // False where no further step tells more: the loss is not finite, or its
-  // moving average four times the least.
+  // False where further steps would tell nothing: the loss is not finite, or
+  // its moving average four times the least.
   bool add(double rate, double loss);
   const std::vector<Point>& points() const { return points_; }
   bool diverged() const { return diverged_; }

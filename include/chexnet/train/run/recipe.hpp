@@ -28,7 +28,7 @@ void warn_of_recipe(const Config& config, const RunDecisions& decisions,
                     int ranks, int64_t train_images);
 
 // Equal where two configs ask for the same run: the config's text without names
-// and places, with the learning rate that is reached, the precision of a CPU,
+// and paths, with the learning rate that is reached, the precision of a CPU,
 // and without what the crop, the optimizer and schedule, or one rank, do not
 // read.
 std::string recipe_text(Config config);

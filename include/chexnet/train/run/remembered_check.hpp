@@ -7,8 +7,8 @@
 
 namespace chexnet {
 
-// Any number of ranks and processes may ask and remember at once; users have
-// folders of their own. What cannot be read or kept counts as not passed.
+// Any number of ranks and processes may ask and remember at once; each user has
+// a folder. What cannot be read or kept counts as not passed.
 class RememberedCheck {
  public:
   // `subject`: all that the result depends on, as lines of text.

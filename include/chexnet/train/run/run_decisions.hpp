@@ -14,12 +14,11 @@ struct RunDecisions {
   bool chose_batch = false;
 };
 
-// What config.yaml and checkpoints keep: the config with a batch that was
-// chosen in place of "auto", so that a resume keeps it.
+// What config.yaml and checkpoints keep: the config with the chosen batch
+// instead of "auto", so that a resume keeps it.
 Config with_decisions(Config config, const RunDecisions& decisions);
 
-// ConfigError where `batch` images cannot be shared by ranks x
-// train.accumulate.
+// ConfigError where ranks x train.accumulate do not divide `batch` images.
 void check_batch(const TrainConfig& config, int64_t batch, int ranks);
 
 }  // namespace chexnet

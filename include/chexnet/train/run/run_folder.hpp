@@ -34,12 +34,13 @@ int64_t batch_of_run(const Config& config);
 // CheckpointError: a start without --resume finds a run in the folder.
 [[noreturn]] void refuse_used_folder(const std::filesystem::path& folder);
 
-// What RunFolder would refuse, as far as it shows without taking the folder, so
+// Throws what RunFolder would, as far as it shows without taking the folder, so
 // that no rank is started for it. Rank 0 says who else has the folder.
 void check_takes_run(const Config& config, Resume resume);
 
 // ConfigError where a run with `before` may not go on with `now`. For its text:
-// `place` holds `before`, the config of a `whose` ("run", "checkpoint").
+// the file `place` holds `before`, the config of a `whose` ("run",
+// "checkpoint").
 void refuse_another_config(const Config& before, const Config& now,
                            const std::string& place, const std::string& whose);
 
@@ -55,7 +56,7 @@ class RunFolder {
   ~RunFolder();
 
   // Rank 0, once data and weights proved good: from here on the folder holds a
-  // run. A start that failed before takes away what it made: nothing refuses
+  // run. A start that failed before removes what it made, so it does not block
   // the next one.
   void claim(const Config& config) const;
   // Rank 0: the store holds a checkpoint of this run.
@@ -85,7 +86,7 @@ class RunFolder {
   bool stop_file_exists() const;
 
  private:
-  // What a start that claims nothing takes away again.
+  // What a start without claim() removes again.
   struct Before;
   class Unclaimed;
 

@@ -32,8 +32,8 @@ class RunWatch {
   RunWatch(Communicator& comm, const Profiler& profiler, MetricsLog* metrics,
            const Machine& machine);
 
-  // After each step. Collective every tenth time. `flops_per_image`: what the
-  // network took to train on an image.
+  // After each step. Collective every tenth time. `flops_per_image`: of
+  // training on an image.
   void step_done(int64_t step, double flops_per_image);
   // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();

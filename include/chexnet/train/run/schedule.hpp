@@ -20,14 +20,14 @@ struct Plateau {
   bool observe(double loss, const TrainConfig& config);
 };
 // Whether Plateau observes the evaluation after `position` images: under
-// train.schedule plateau, once a step at the full rate was made. What rates of
-// the warm-up reach says nothing about the full one, and no lower factor would
-// act on them. timm's PlateauLRScheduler and fairseq's reduce_lr_on_plateau do
-// the same.
+// train.schedule plateau, once a step at the full rate was made. Losses during
+// warm-up say nothing about the full rate, and no lower factor would act on
+// them. timm's PlateauLRScheduler and fairseq's reduce_lr_on_plateau do the
+// same.
 bool plateau_observes(const TrainConfig& config, int64_t batch,
                       uint64_t position, uint64_t images);
 
-// What train.lr_scaling makes of train.lr.
+// train.lr after train.lr_scaling.
 double scaled_rate(const TrainConfig& config, int64_t batch);
 
 // scaled_rate(batch) x warm-up x schedule, for the step that follows

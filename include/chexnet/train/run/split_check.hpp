@@ -13,19 +13,19 @@
 namespace chexnet {
 
 struct SplitCheck {
-  // By an earlier start of a run that is resumed; is not done again.
+  // Checked by an earlier start of the resumed run; not done again.
   std::string looked_at;
   int threads = 1;
   bool on_host = true;         // they are scored in the host's memory
-  std::function<bool()> stop;  // asked on every rank meanwhile
+  std::function<bool()> stop;  // called on every rank meanwhile
 };
 
 // Decodes every image of the validation split and of eval.splits once, each on
 // one rank; the training images are seen soon enough. DataError on all ranks as
 // data.corrupt says; HangError when a rank makes no
 // progress for launch.timeout_s; ConfigError as check_eval_batch(). Returns
-// what has been looked at now; where any rank wants to stop all return nothing,
-// soon. Collective.
+// what it checked; where any rank wants to stop all return nothing, soon.
+// Collective.
 std::optional<std::string> check_splits(const Config& config,
                                         const Dataset& dataset,
                                         Communicator& comm,

@@ -41,12 +41,12 @@ class TimelineRecorder {
 
   // Rank 0: somebody has made the file TIMELINE. One look at the file system.
   bool asked() const;
-  // Once the ranks agreed that one is asked for, in step `step`: takes the file
-  // away.
+  // Once the ranks agreed in step `step` to record a timeline: removes the file
+  // that requests it.
   void take_request(int64_t step);
   // Whether begin_step(), or end_step(), of `step` begins or ends a recording
-  // of some steps. A device is waited for before: then the recording has what
-  // it does in these steps, all of it and nothing else.
+  // of some steps. Waits for a device before: then the recording has exactly
+  // its work of these steps.
   bool begins_at(int64_t step) const;
   bool ends_at(int64_t step) const { return now_ && step >= now_->steps.last; }
   // `times`: up to this step. True: the profiler has another recording, which
@@ -55,7 +55,7 @@ class TimelineRecorder {
   // The same. Collective where it is true: the timeline was written, or a
   // warning says why not.
   bool end_step(int64_t step, const StepTimes& times);
-  // The end of the run: writes what is not written yet, or warns. Collective.
+  // The end of the run: writes what is not in a file yet, or warns. Collective.
   void finish();
 
  private:

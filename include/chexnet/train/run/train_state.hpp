@@ -31,7 +31,7 @@ struct UnloggedSteps {
 
 struct TrainState {
   int64_t step = 0;
-  uint64_t position = 0;  // in the stream of samples; = step x global batch
+  uint64_t position = 0;  // in the training order; = step x global batch
   int64_t epoch = 0;      // complete ones
   Plateau plateau;
   LossScale loss_scale;
@@ -43,7 +43,7 @@ struct TrainState {
   std::string validation_sha256;
   // The weights of this step are still to be scored.
   bool evaluation_due = false;
-  bool complete = false;  // scored on eval.splits too: nothing is left to do
+  bool complete = false;  // also scored on eval.splits: nothing is left to do
   UnloggedSteps unlogged;
   SummationOrder order;
   // Of the first weights: a file and its SHA-256, or a seed.

@@ -18,7 +18,7 @@ ORIGINALS = os.environ.get('CHEXNET_XRAY_DIR', f'{ROOT}/../shared/xray') + '/nih
 
 
 def parser_of(doc):
-    """Of a script whose text has its usage behind 'usage: '."""
+    """Of a script whose text has its usage after 'usage: '."""
     description, usage = doc.split('usage: ')
     return argparse.ArgumentParser(description=description, usage=usage.rstrip().replace('%', '%%'))
 
@@ -104,7 +104,7 @@ def rate_row(results, name):
 
 def ceiling_share(bench, time):
     """Multiply-adds of the direct algorithm in the time that `bench` (the JSON of bench step or infer) has under `time`, as a
-    share of what the same threads reached in a loop of nothing else. Above 1 where an algorithm needs fewer."""
+    fraction of what the same threads reached in a loop of nothing else. Above 1 where an algorithm needs fewer."""
     gflop = sum(row['gflop_per_s'] * row[time] for row in bench['layers'])
     return gflop / (bench[time]['median'] * bench['ceilings']['fma_gflop_per_s'])
 

@@ -31,7 +31,7 @@ pid=$!
 trap 'kill -USR1 "$pid" 2>/dev/null' USR1
 trap 'canceled=yes; kill -USR1 "$pid" 2>/dev/null' TERM
 code=0
-# A trapped signal ends `wait` early: wait until the program is gone, and take its own exit code.
+# A trapped signal ends `wait` early: wait until the program is gone, and take its exit code.
 while :; do
   wait "$pid"; status=$?
   [ "$status" -eq 127 ] || code=$status
@@ -66,7 +66,7 @@ fi
 mkdir -p -- "$run" && echo "$place" >>"$history"
 script=$run/job.flux
 [ "$restarts" -gt 0 ] || cp -- "$0" "$script"
-# This script runs in an instance of its own, which ends with it; the one around it has the queue.
+# This script runs in a separate instance, which ends with it; the one around it has the queue.
 if CHEXNET_SUBMISSION=$((restarts + 1)) flux --parent batch "$script"; then
   echo "exit $code at checkpoint $place: submitted again, $((restarts + 1)) of $max_requeues"
 else

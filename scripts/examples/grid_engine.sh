@@ -7,5 +7,5 @@
 trap : USR1 USR2
 chexnet-train train cfg.yaml --out runs/one --resume auto; code=$?
 # After 99 Grid Engine starts the job again. 8.1.9 never does so with a job of several hosts ("clean up of a previous run"):
-# there `qsub "$0"` in place of it.
+# there `qsub "$0"` instead.
 case $code in 5 | 7 | 9 | 75) exit 99 ;; *) exit "$code" ;; esac

@@ -43,7 +43,7 @@ trap 'kill -USR1 "$pid" 2>/dev/null' USR2
 trap 'canceled=yes; kill -USR1 "$pid" 2>/dev/null' INT
 trap 'canceled=yes; kill -USR1 "$pid" 2>/dev/null' TERM
 code=0
-# A trapped signal ends `wait` early: wait until the program is gone, and take its own exit code.
+# A trapped signal ends `wait` early: wait until the program is gone, and take its exit code.
 while :; do
   wait "$pid"; status=$?
   [ "$status" -eq 127 ] || code=$status

@@ -1,6 +1,6 @@
-# scripts/package deb: three packages of Debian's own libraries, below /usr/lib/chexnet-train, with links in the usual places.
+# scripts/package deb: three packages on Debian's libraries, below /usr/lib/chexnet-train, with links at the usual paths.
 #   chexnet-train        the program
-#   chexnet-train-torch  LibTorch as far as CPUs need it; a site with GPUs puts the whole of it in its place
+#   chexnet-train-torch  LibTorch as far as CPUs need it; a site with GPUs replaces it by the whole
 #   chexnet-dicom        the DICOM converter
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME chexnet-train)

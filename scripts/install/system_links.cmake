@@ -1,4 +1,4 @@
-# Run by CPack: what of a package lies outside of its own folder. package: program, cpu_torch or dicom.
+# Run by CPack: what of a package lies outside of its folder. package: program, cpu_torch or dicom.
 if("$ENV{DESTDIR}" STREQUAL "")
   message(FATAL_ERROR "only CPack installs ${package}_links. Hint: scripts/package deb")
 endif()

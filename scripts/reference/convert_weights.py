@@ -27,7 +27,7 @@ def main():
     source, out = sys.argv[1:3]
     if not source.startswith("torchvision:") and not os.path.isfile(source):
         sys.exit(f"convert_weights: {source}: no such file")
-    try:  # behind what needs neither
+    try:  # after the checks that need neither
         import torch
         from safetensors.torch import save_file
     except ImportError as e:

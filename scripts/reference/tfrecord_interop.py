@@ -25,7 +25,7 @@ tested = 0
 
 
 def check(name, records, write):
-    """records(): (filename, image, labels, label names) of our shards; write(path, rows) writes a shard of its own."""
+    """records(): (filename, image, labels, label names) of our shards; write(path, rows) writes a shard by other code."""
     global tested
     rows = list(records())
     assert len(rows) == len(files), (len(rows), len(files))

@@ -28,7 +28,7 @@ for path in sorted(p for folder in folders for p in pathlib.Path(folder).rglob('
     joined = ' '.join(re.sub(r'//.*', '', line) for line in lines)
     if '"' in joined:
         places += [f'{path}: {found[0]}' for found in compared.finditer(joined)]
-    # What a run decided is written into the copy that its config.yaml keeps.
+    # What a run decided goes into the copy for its config.yaml.
     if path.parts[-2:] != ('run', 'run_decisions.cpp'):
         changes += [f'{path}:{n}:{line}' for n, line in enumerate(lines, 1) if changed.search(line)]
 if changes:

@@ -8,7 +8,7 @@ page=${1:-docs/design.md}
 bad=0 walks=0 steps=0
 fault() { echo "$page: $*"; bad=1; }
 
-# A definition: the name at the begin of a line or behind a type, before its arguments or the brace of a class, and no call.
+# A definition: the name at the begin of a line or after a type, before its arguments or the brace of a class, and no call.
 defines() {  # defines FILE NAME
   local name=${2//::/::}
   grep -E "^( {2,4})?([A-Za-z_][][A-Za-z0-9_:<>,*& ]*[ *&])?${name}(\(| \{|$)" "$1" |

@@ -50,7 +50,7 @@ TABLE
 
 cache=$(command -v ccache || true)  # most headers are as they were; it goes by the names of sources, so they stay the same
 work=build/headers; mkdir -p "$work"
-# What ATen's tensor brings is read once for all the headers that reach it by their own includes.
+# The headers of ATen's tensor are read once for all of ours that include them.
 tensor='#include <ATen/core/Tensor.h>' reach=() before=-1
 while [ ${#include[@]} -gt 0 ] && [ ${#reach[@]} -gt $before ]; do
   before=${#reach[@]}

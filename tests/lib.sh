@@ -1,11 +1,12 @@
-# Sourced by the tests that run the program. CHEXNET_BUILD is the build folder (default: build/release). Works in a scratch folder of its own.
+# Sourced by the tests that run the program. CHEXNET_BUILD is the build folder (default: build/release). Works in a new scratch
+# folder.
 set -u
 CHEXNET_BUILD=$(realpath -m "${CHEXNET_BUILD:-build/release}")
 program=${CHEXNET_PROGRAM:-$CHEXNET_BUILD/chexnet-train}
 source_folder=$PWD
 scratch=$(mktemp -d)
-export CHEXNET_SCRATCH=$scratch  # by which all that a test has started is known, whatever became of its parents
-at_end() { :; }  # a test's own last words
+export CHEXNET_SCRATCH=$scratch  # by which we know all that a test has started, even where its parents are gone
+at_end() { :; }  # for a test's last commands
 clean_up() {
   at_end
   { # shellcheck disable=SC2046 # processes
@@ -24,7 +25,8 @@ root=(); [ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
 slow=()  # the beginning of commands whose images come slowly: slow_images
 mpi() { local n=$1; shift; "${slow[@]}" mpirun --map-by socket --oversubscribe "${root[@]}" -np "$n" "$program" "$@"; }
 
-# What tests share is made once for a program, known by its and its plug-ins' size and time, and for this text; what was made for others is removed after an hour.
+# What tests share is made once for a program, known by its and its plug-ins' size and time, and for this text; what was made
+# for others is removed after an hour.
 shared=$CHEXNET_BUILD/shared-by-tests/${program##*/}-$(stat -Lc %s-%Y "$program" "${program%/*}"/libchexnet_*.so 2>/dev/null | cksum | tr ' ' -)
 shared+=-$(cat "${BASH_SOURCE[0]}" "${BASH_SOURCE[0]%lib.sh}support/forked_starts.c" 2>/dev/null | cksum | cut -d ' ' -f 1)
 mkdir -p "${shared%/*}"

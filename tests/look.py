@@ -14,7 +14,7 @@ import sys
 
 
 def parts(path):
-    """The header of a .safetensors without its metadata, and the bytes behind it."""
+    """The header of a .safetensors without its metadata, and the bytes after it."""
     data = open(path, "rb").read()
     length = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + length])

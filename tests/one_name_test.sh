@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A type name of a namespace is defined in one file: two definitions in one program break the one-definition rule, and the linker
-# says nothing. Types of anonymous namespaces and of classes are their own affair. usage: one_name_test.sh [FOLDER...]
+# says nothing. Types of anonymous namespaces and of classes may repeat. usage: one_name_test.sh [FOLDER...]
 set -u
 [ $# -gt 0 ] || set -- include src
 # The format puts what a namespace holds into the first column and closes it with "}  // namespace NAME".

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds test_base for AArch64 on x86-64 and runs it under QEMU in user mode: instructions are emulated, kernel and times are
-# this machine's. Set up by scripts/setup --aarch64. On two cores of its own it takes about an hour, most of it to build.
+# this machine's. Set up by scripts/setup --aarch64. On two idle cores it takes about an hour, most of it to build.
 set -euo pipefail
 [ -e third_party/.aarch64 ] || { echo "skipped: run scripts/setup --aarch64"; exit 77; }
 scripts/build aarch64 test_base

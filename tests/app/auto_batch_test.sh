@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# train.batch: auto: the run says which batch it chose, trains with it, and a resume keeps it.
+# train.batch: auto: the run prints the batch that it chose, trains with it, and a resume keeps it.
 source tests/lib.sh
 check "a run with an automatic batch" "$program" train "$small" --out "$scratch/run" --set train.batch=auto --set train.max_steps=2 2>"$scratch/log"
 batch=$(sed -n 's/^  batch: //p' "$scratch/run/config.yaml" | head -n 1)

@@ -2,7 +2,7 @@
 # Every line of docs/errors.md: what is wrong, the exit code, and a text that says what to do.
 source tests/lib.sh
 fork_starts
-started() { forked='' refused "$@"; }  # each exit code is also met by starts of their own
+started() { forked='' refused "$@"; }  # each exit code is also tested by real starts, without forking
 T=(train "$small" --out "$scratch/run")
 echo "train: {lr: 1, lr: 2}" >"$scratch/twice.yaml"
 echo "train: {lrr: 1}" >"$scratch/unknown.yaml"
@@ -188,7 +188,7 @@ check "a working folder that was removed: exit 2" test "$rc $(grep -c 'the worki
 check "a limit of file sizes: exit 4, which file and why" test "$rc $(grep -c 'limited.*File too large' "$scratch/err.txt")" = "4 1"
 check "and nothing stays" test -z "$(find "$scratch" -name '*limited*')"
 
-# A full disk: a small file system of its own, where this user may make one.
+# A full disk: a small file system made here, where this user may make one.
 if [ "$(id -u)" = 0 ] && mkdir "$scratch/disk" && mount -t tmpfs -o size=120m tmpfs "$scratch/disk" 2>/dev/null; then
   refused 4 "No space left on device" train "$small" --out "$scratch/disk/run" --set train.max_steps=4 --set checkpoint.every_steps=2 --set checkpoint.keep=9 --set eval.splits=[] --set data.val_fraction=0
   check "the last good checkpoint is named, and how to go on" grep -qE "No space left.*; last good checkpoint: step-00000002; resume with: .*--out $scratch/disk/run .*--resume auto" "$scratch/err.txt"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The bundle without LibTorch is small enough to carry, asks for no newer system than is declared, and its program trains when it
+# The bundle without LibTorch is small enough to carry, needs no newer system than is declared, and its program trains when it
 # is told where LibTorch is. Job scripts of a bundle name what starts it in a fresh environment. Needs a portable build.
 source tests/lib.sh
 checks=$source_folder/tests/app/input_checks.py

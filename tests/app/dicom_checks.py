@@ -158,7 +158,7 @@ def displayed():
 
 
 def cut_pixels():
-    """Cut off by how many bytes, of which the last eight are the mark behind the fragments, which a file may lack. And
+    """Cut off by how many bytes, of which the last eight are the mark after the fragments, which a file may lack. And
     of a last fragment of the right length the end, which decoders invent."""
     os.mkdir('short')
     os.mkdir('ended')
@@ -205,7 +205,7 @@ def parts_of_bodies():
 
 
 def patients():
-    """What files say of a patient, and ids of all kinds."""
+    """Attributes of patients, and ids of all kinds."""
     said = lambda name, **more: write(name, folder='said', **more)
     said('a.dcm', x00100040=('CS', 'Jane Doe'), x00185101=('CS', 'DOE JANE'), x00101010=('AS', '097Y'))
     said('b.dcm', x00100040=('CS', 'O'), x00185101=('CS', 'ap'), x00101010=('AS', '089Y'))
@@ -223,8 +223,8 @@ def patients():
 
 
 def lies():
-    """A value that says it has 1.3 GB, in files of some hundred bytes: among the attributes, behind the pixels, and as
-    the pixels themselves."""
+    """A value that says it has 1.3 GB, in files of some hundred bytes: among the attributes, after the pixels, and as the
+    pixels themselves."""
     long = lambda g, e, vr: struct.pack('<HH', g, e) + vr + b'\0\0' + struct.pack('<I', 0x4f4c0020)
     sound = whole()
     at, pixels = (sound.index(struct.pack('<HH', *tag)) for tag in ((0x28, 2), (0x7fe0, 0x10)))

@@ -55,7 +55,7 @@ check "those that may be no chest X-rays are marked" grep -q ",may be no chest X
 check "--any-dicom converts all" [ "$(tail -n +2 any.out/images.csv | wc -l)" = 19 ]
 check "and notes what they say" grep -q "no_tibia.dcm,.*,BodyPartExamined is EXTREMITY$" any.csv
 
-# What is said of a patient: known codes and ages, whatever a file holds.
+# Patients' data: only known codes and ages, whatever a file holds.
 python3 "$checks" patients
 "$converter" said --out said.out --ids keep >/dev/null 2>&1
 check "no free text as sex, view or age; 90 is the highest age" test "$(cut -d, -f3- said.out/images.csv)" = "view,age,sex,note
@@ -104,8 +104,8 @@ check "cut-off files are counted, the others converted" test "$rc $(sed 's/.*"im
 check "the map says which they were" [ "$(grep -c '^damaged file [0-9]*,,,,,cut/b-' cut.out.map.csv)" = 15 ]
 check "what is passed on does not" bash -c '! grep -q "b-140" cut.out/conversion.json'
 
-# A file that takes over its reader can do nothing but read and answer: what would be the end of GDCM by a failed
-# assertion asks the kernel for more. (Debian's GDCM is built with assertions.)
+# A file that takes over its reader can do nothing but read and answer: where GDCM would end by a failed assertion, the reader
+# tries to do more. (Debian's GDCM is built with assertions.)
 cc -shared -fPIC -o rogue.so "$source_folder/tests/support/rogue_parser.c" || exit 1
 mkdir rogue; printf '\010\0\0\0' >rogue/a.dcm; cp in/a_full_range.dcm rogue/b.dcm; touch precious
 attack() {  # attack NAME COMMAND...: of a reader that does NAME
@@ -160,7 +160,7 @@ gcc -shared -fPIC -o late.so late.c -ldl
 LD_PRELOAD=$PWD/late.so timeout 60 "$converter" late --out late.out --max-seconds 1 --json >json 2>err; rc=$?
 check "a file that takes long costs its time and no more" test "$rc $(grep -c 'takes longer than 1 s' err)" = "0 1"
 
-# Of a conversion without a picture nothing is in the way of the next one.
+# A conversion without a picture leaves nothing that blocks the next one.
 "$converter" nope --out mistyped >/dev/null 2>err; rc=$?
 check "a path that is not there is told so" test "$rc $(grep -c 'nope: no such file' err)" = "3 1"
 check "and there is neither set nor map" test ! -e mistyped -a ! -e mistyped.map.csv
@@ -176,7 +176,7 @@ check "--help that cannot be written" test "$rc $(grep -c 'could not be written'
 "$converter" in/a_full_range.dcm --out unsaid --json >/dev/full 2>err; rc=$?
 check "--json that cannot be written" test "$rc $(grep -c 'could not be written' err)" = "4 1"
 
-# Key and map stay outside of what is passed on, and belong to their owner alone.
+# Key and map stay outside of the set that is passed on, and only their owner can read them.
 one=in/a_full_range.dcm
 "$converter" $one --out slash/ >/dev/null 2>&1
 check "--out with a slash at its end" test "$(stat -c %a slash.key slash.map.csv | tr '\n' ' ')" = "600 600 "

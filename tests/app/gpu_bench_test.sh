@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# scripts/bench/gpu from end to end, on the CPU: every stage gives its part of the object, and what does not fit is named.
+# scripts/bench/gpu from end to end, on the CPU: every stage gives its part of the object, and batches that do not fit are
+# named.
 source tests/lib.sh
 export CHEXNET_PROGRAM=$program
 check "the command ends well without a GPU" scripts/bench/gpu --device cpu --quick --no-compile --budget-s 1700 --out "$scratch/gpu.json" >"$scratch/table" 2>"$scratch/log"
@@ -34,7 +35,7 @@ chmod +x "$scratch/fails"
 rc=0; CHEXNET_PROGRAM=$scratch/fails scripts/bench/gpu --device cpu --quick --no-tests --out "$scratch/failed.json" >"$scratch/table" 2>>"$scratch/log" || rc=$?
 check "a program that cannot compute is a failure ($rc)" test "$rc" = 1
 check "which the table names" grep -q "^MISSED  *the program computes steps and trains (2)" "$scratch/table"
-# What would share a GPU with all that is timed after it.
+# A process that would share a GPU with all later measurements.
 long=12345.$$  # a sleep of nobody else
 check "a command without an end is given up" python3 -c "import runpy
 assert runpy.run_path('scripts/bench/gpu')['run'](['bash', '-c', 'sleep $long & wait'], 1) == (-1, '', 'no end within 1 s')"

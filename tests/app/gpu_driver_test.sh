@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program over a made-up driver (tests/fakes/cuda_driver.c) and, where they are set up, the real CUDA libraries: whatever
-# keeps GPUs from being used ends it with exit code 5 and one sentence, never with a signal, and launch.device=cpu goes round it.
+# The program over a fake driver (tests/fakes/cuda_driver.c) and, where they are set up, the real CUDA libraries: whatever keeps
+# GPUs from being used ends it with exit code 5 and one sentence, never with a signal, and launch.device=cpu goes round it.
 source "$(dirname "$0")/../lib.sh"
 export LD_LIBRARY_PATH=$CHEXNET_BUILD/fakes/cuda_driver
 c4140=$source_folder/tests/launch/machine/machines/c4140.xml
@@ -60,7 +60,7 @@ for library in libtorch libc10 libcaffe2 libcudart libcupti libgomp libnccl; do
 done
 program=$scratch/login/chexnet-train
 over "gpus=4" -- refused 5 "a set-up on a machine without a GPU leaves out what a GPU run loads: scripts/setup --gpu --cuda cuda1" "${step[@]}"
-# Where there is no GPU to ask for, doctor tells it all the same.
+# On a host without a GPU doctor reports it all the same.
 over gpus=0 -- "$program" doctor --folder "$scratch" >"$scratch/doctor.txt" 2>"$scratch/err.txt"
 rows "^SKIP  CUDA .*no GPU here, and none could be used elsewhere: "
 rows "-> a set-up on a machine without a GPU leaves out what a GPU run loads"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What leaves the house names nobody: real runs in the layouts of NIH, CheXpert, MIMIC, of a table with record numbers and of one
-# whose names hold blanks and quotes, each with a damaged image and a resume that meets a leak. Each bundle is searched for every name that went in.
+# A help bundle names nobody: real runs in the layouts of NIH, CheXpert, MIMIC, of a table with record numbers and of one whose
+# names hold blanks and quotes, each with a damaged image and a resume that meets a leak. Each bundle is searched for every name
+# that went in.
 source tests/lib.sh
 checks=$source_folder/tests/app/help_bundle_checks.py
 export LC_ALL=C

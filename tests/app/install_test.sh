@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What cmake --install puts down runs for every user; the bundle's starter never searches the working folder for libraries.
+# A program that cmake --install installs works for every user; the bundle's starter never searches the working folder for
+# libraries.
 source tests/lib.sh
 prefix=$scratch/apps
 chmod 711 "$scratch"
@@ -10,7 +11,7 @@ check "and run" test -z "$(find "$prefix/bin" -type f -not -perm -001)"
 # bundle_test compares the whole of it where a portable build is.
 rows=$(awk -F '|' '$1 == "host" || $1 == "torch" {gsub(/, /, "`, `", $2); printf "| `%s` | %s | %s |\n", $2, $3, $4}' third_party/bundled.txt)
 check "docs/install.md has the libraries of third_party/bundled.txt" test -z "$(grep -vxFf docs/install.md <<<"$rows")"
-# What a bundle and the package chexnet-train hold. The converter has a package of its own: two with one file cannot be installed.
+# What a bundle and the package chexnet-train hold. The converter has a separate package: two with one file cannot be installed.
 cmake --install "$CHEXNET_BUILD" --component Unspecified --prefix "$scratch/component" >/dev/null 2>&1
 check "the program's own part is without the DICOM converter" test -x "$scratch/component/bin/chexnet-train" -a ! -e "$scratch/component/bin/chexnet-dicom"
 library_path() { readelf -d "$1" | sed -n 's/.*R\(UN\)\?PATH.*\[\(.*\)\]/\2/p'; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the loader takes, counted from outside: no allocation per image once it runs, memory flat over epochs, and no
+# The loader's memory, counted from outside: no allocation per image in the steady state, memory flat over epochs, and no
 # socket without s3://.
 set -u
 source tests/lib.sh

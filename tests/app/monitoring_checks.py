@@ -74,7 +74,7 @@ def names(status):
 
 
 def dashboard(_):
-    """Prometheus can compute what it asks for."""
+    """Prometheus can evaluate its queries."""
     board = json.loads((MONITORING / "grafana-dashboard.json").read_text())
     ids = [panel["id"] for panel in board["panels"]]
     assert len(set(ids)) == len(ids) and {v["name"] for v in board["templating"]["list"]} == {"datasource", "run"}

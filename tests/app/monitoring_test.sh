@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What Prometheus sees of runs: a real one reads run.prometheus through a real node exporter. The rules fire when they should,
-# and dashboard and rules name nothing that the program does not write.
+# Prometheus and runs: a real one reads run.prometheus through a real node exporter. The rules fire when they should, and
+# dashboard and rules name nothing that the program does not write.
 for needed in prometheus promtool prometheus-node-exporter; do
   command -v $needed >/dev/null || { echo "skipped: no $needed (scripts/setup --cluster-tests)"; exit 77; }
 done
@@ -55,7 +55,7 @@ await "and has computed the rules" has answers 'chexnet_train:age_seconds{run="l
 check "the figures are the run's" has figures "$runs"
 check "its rules are in order" has rules
 
-# Dashboard and rules name what there is, and Prometheus can compute what the dashboard asks for.
+# Dashboard and rules name metrics that exist, and Prometheus can evaluate the dashboard's queries.
 "$program" status "$runs" --openmetrics >"$scratch/status.prom"
 check "dashboard, rules and docs name gauges that are written" python3 tests/app/monitoring_checks.py names "$scratch/status.prom"
 check "the dashboard can be drawn" has dashboard

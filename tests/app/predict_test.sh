@@ -25,7 +25,7 @@ for row in "kinds/gone.png.*is a link that leads nowhere" "kinds/pipe.png.*is a 
 done
 refused 8 "kinds/pipe.png: is a pipe or a device" predict "$run" kinds/pipe.png --out no.csv
 check "a folder, in the order of its paths" predict set --out folder.csv
-same() {  # same TEXT CSV [PREFIX]: rows of evaluate.csv, bit for bit; names are list.txt's behind PREFIX
+same() {  # same TEXT CSV [PREFIX]: rows of evaluate.csv, bit for bit; names are list.txt's after PREFIX
   check "$1" python3 "$checks" scores_of_evaluate "$2" "${3-}"
 }
 same "the probabilities that evaluate writes, bit for bit" folder.csv
@@ -102,7 +102,7 @@ refused 3 "utf16.txt: a list in UTF-16" predict "$run" @utf16.txt
 : >nothing.txt
 refused 8 "no image is there" predict "$run" @nothing.txt
 
-# A damaged archive is a row too, behind those of its members before the damage.
+# A damaged archive is a row too, after those of its members before the damage.
 mkdir broken && tar cf broken/b.tar --sort=name set && tar czf broken/c.tgz --sort=name set && cp "${files[0]}" broken/z.png
 truncate -s $(($(stat -c %s broken/b.tar) / 2)) broken/b.tar
 truncate -s $(($(stat -c %s broken/c.tgz) / 2)) broken/c.tgz

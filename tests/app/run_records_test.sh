@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a run leaves about itself, and what a resume makes of it.
+# A run's records, and how a resume uses them.
 source tests/lib.sh
 fork_starts
 tiny=(--set train.max_steps=4 --set train.batch=16 --set data.val_fraction=0.3 --set eval.splits=[test] --set eval.batch=32 --set train.schedule=cosine)
@@ -70,7 +70,7 @@ check "goes on with nothing changed" train "${lists[@]}" --set data.val_list="$s
 check "and keeps its best" [ "$(grep -c "scored otherwise" "$scratch/log")" = 0 ]
 check "nothing is called nan" [ "$(grep -cw nan "$scratch/log")" = 0 ]
 
-# A plateau is looked for after the warm-up, of 30 images here, which is two steps: no loss before is remembered.
+# The plateau schedule watches the loss after the warm-up, of 30 images here, which is two steps: no loss before is remembered.
 run=$scratch/plateau
 plateau=(--set train.schedule=plateau --set train.warmup_epochs=0.4 --set eval.splits=[])
 plateau_state() { look 'print(a["plateau"])' "$run/checkpoints/last/state.json"; }
@@ -98,8 +98,8 @@ check "only damaged checkpoints: exit 4 (exit $rc)" [ $rc = 4 ]
 check "and why" says "is whole; nothing was changed"
 check "and nothing was trained" [ "$before" = "$(sha256sum "$run/metrics.jsonl")" ]
 
-# What others may have put into a folder: no pipe is waited for, no link of theirs followed, nor a folder that all may
-# write. (As any other user a folder cannot be given away.)
+# Files that others may have put into a folder: the run waits for no pipe, follows no link of theirs, and refuses a folder that
+# all may write. (As any other user a folder cannot be given away.)
 short=(--set train.max_steps=1 --set eval.splits=[])
 mkdir "$scratch/pipes"; mkfifo "$scratch/pipes/metrics.jsonl"; "$program" train "$small" --print-config >"$scratch/pipes/config.yaml"
 refused 8 "metrics.jsonl: is no regular file" status "$scratch/pipes"
@@ -135,7 +135,7 @@ check "a run that stops (exit $rc)" [ $rc = 75 ]
 rc=0; train --set train.max_steps=100000 --set data.images=["$scratch/gone"] --resume auto || rc=$?
 check "the data are gone (exit $rc)" [ $rc != 0 ]
 check "status says that it failed, and of what" grep -q "failed .*gone.*(exit $rc)" <<<"$(status)"
-# An end that fails is none, and a resume makes up for it.
+# An end that fails does not count, and a resume repeats it.
 run=$scratch/unwritten; mkdir -p "$run/results.json"
 rc=0; train --set train.max_steps=1 || rc=$?
 check "results.json cannot be written (exit $rc)" [ $rc = 4 ]
@@ -144,7 +144,7 @@ rmdir "$run/results.json"
 check "a resume ends it" train --set train.max_steps=1 --resume auto
 check "status says so" grep -q "(finished)" <<<"$(status)"
 check "a run has one end" [ "$(events end)" = 1 ]
-# What files of others say is not obeyed by a terminal; a patient is found however the number is written.
+# Control characters from others' files do not reach a terminal; a patient is found however the number is written.
 printf 'image,label:A\033[31m,prob:A\033[31m\nx,1,0.5\ny,0,0.4\n' >"$scratch/escape.csv"
 "$program" evaluate --predictions "$scratch/escape.csv" --resamples 10 >"$scratch/said" 2>"$scratch/log"
 check "an escape in a column's name is shown, not sent" bash -c 'grep -qF "A\x1b[31m" "$0" && ! grep -q $(printf "\033") "$0"' "$scratch/said"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What is said when s3:// refuses, and when it does not answer: the server's own words, the right kind of error, and one
-# object's attempts instead of a whole batch's.
+# Messages when s3:// refuses, and when it does not answer: the server's own words, the right kind of error, and one object's
+# attempts instead of a whole batch's.
 set -u
 source tests/lib.sh
 fork_starts

@@ -48,8 +48,8 @@ for place in "plain+images & more" records packs archives; do same "$place" "s3:
 archive=$work/buckets/xrays/archives/images_001.tar.gz
 check "the kept index of an object names its ETag" grep -rql "^chexnet-index 3 tar.gz .*$(md5sum <"$archive" | cut -c 1-32)" "$work/cache/chexnet-train/index"
 
-# An index that was uploaded with its archive is used. One that is older than the archive is not: there are other names in
-# the same places.
+# An index that was uploaded with its archive is used. One that is older than the archive is not: there are other names at the
+# same offsets.
 mkdir "$work/twice" "$work/swapped" "$work/buckets/xrays/indexed"
 read -r one other <<<"$(cd "$work/set/images" && echo $(ls | head -2))"
 cp -r "$work/set/images" "$work/swapped/"
@@ -93,7 +93,7 @@ grep -rq 'secret/with' "$work/out" "$work/cache" 2>/dev/null && fail "a key was 
 mkdir -p "$work/home/.aws"
 printf '[default]\naws_access_key_id = nobody\n[site]\naws_access_key_id = AKTEST\naws_secret_access_key = secret/with+signs\n' >"$work/home/.aws/credentials"
 (unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY; export HOME=$work/home; pack "$work/profile.pack" --set data.images='[s3://xrays/records]' --set data.s3.profile=site >"$work/out" 2>&1) || { cat "$work/out"; fail "the profile's keys do not work"; }
-# Ranks that mpirun started have no common place where a result could be gathered.
+# Ranks that mpirun started have no common folder where a result could be gathered.
 mpi 2 pack "$config" --set data.images="[$work/set/images]" --out s3://xrays/new.pack >"$work/out" 2>&1; [ $? = 2 ] || { cat "$work/out"; fail "ranks of mpirun that write a pack are exit 2"; }
 grep -qF "Hint: the same command without mpirun or srun, with --ranks 2" "$work/out" || fail "ranks of mpirun are not told what to do"
 [ ! -e "$work/buckets/xrays/new.pack" ] || fail "a refused pack was begun"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What scripts/setup says on a machine without a GPU, and what a build makes of a LibTorch that is not its own.
+# The messages of scripts/setup on a machine without a GPU, and builds with another LibTorch.
 # Layouts that are configured: site-packages, where CUDA's headers and NCCL are in
 # NVIDIA's folders beside, and a zip, which has neither.
 source "$(dirname "$0")/../lib.sh"
@@ -22,7 +22,7 @@ if [ ! -e /dev/nvidiactl ]; then
   check "nor where it is there" eval 'setup && ! grep -qF "$hint" "$scratch/setup.txt"'
 fi
 
-# The quick start builds and runs the preset of the variant that it sets up. Stand-ins for what it calls write that down.
+# The quick start builds and runs the preset of the variant that it sets up. Stand-ins record its calls.
 quick=$scratch/quick
 mkdir -p "$quick"/{scripts,build/release,build/cuda12}
 cp scripts/quickstart "$quick/scripts/"
@@ -49,7 +49,7 @@ if command -v ssh-keygen >/dev/null; then
   check "only as it was signed" eval '[ -z "$(quickstart "${bundle[@]}" 2>"$scratch/err.txt")" ] && grep -q "differ from what was signed" "$scratch/err.txt"'
 fi
 
-# What is downloaded is what the pins say, byte by byte. Wheels of a few bytes, from a folder in place of the network.
+# What is downloaded is what the pins say, byte by byte. Wheels of a few bytes, from a folder instead of the network.
 tree=$scratch/pinned
 mkdir -p "$tree/third_party/pins" "$tree/scripts" "$scratch/index"
 cp scripts/setup "$tree/scripts/"; cp third_party/unpack_wheels.py "$tree/third_party/"
@@ -65,7 +65,7 @@ check "pinned wheels are taken from a folder" pinned folder --from "$scratch/ind
 check "and downloaded" pinned network
 check "to the same files" diff -r "$scratch/folder" "$scratch/network"
 check "the library is there" [ "$(cat "$scratch"/network/cuda13-*/lib/libtorch_cpu.so)" = "as it was pinned" ]
-# A machine of another architecture, which takes pins of its own.
+# A machine of another architecture, which takes other pins.
 mkdir "$scratch/aarch64"
 printf '#!/bin/sh\necho aarch64\n' >"$scratch/aarch64/uname"
 chmod +x "$scratch/aarch64/uname"
@@ -86,7 +86,7 @@ check "a pin without a hash is refused from a folder" eval '! pinned no-hash --f
 check "and says so" grep -q 'torch==1.0: no SHA-256' "$scratch/setup.txt"
 check "and when it is downloaded" eval '! pinned no-hash && nothing_in no-hash'
 
-# LibTorch's zip in place of wheels, whole, cut off, of something else, and absent.
+# LibTorch's zip instead of wheels, whole, cut off, of something else, and absent.
 python3 "$checks" zips "$scratch"
 zipped() { pinned "$1" --torch "$scratch/$1.zip"; }
 turned_down() { ! zipped "$1" && grep -qF -- "$2" "$scratch/setup.txt" && [ -z "$(find "$scratch/$1" -name '*.partial')" ]; }
@@ -109,7 +109,7 @@ configure() {  # configure TORCH OPTIONS...
 }
 says() { check "$1" grep -qE -- "$1" "$scratch/configure.txt"; }
 
-# Links for all of LibTorch's own, and NVIDIA's parts in their places.
+# Links for all of LibTorch's files, and NVIDIA's parts at their paths.
 site=$scratch/site-packages
 mkdir -p "$site/torch/include" "$site/torch/lib" "$site/nvidia/cu13/include" "$site/nvidia/cu13/lib" "$site/nvidia/nccl/include" "$site/nvidia/nccl/lib"
 ln -s "$include"/{ATen,c10,torch} "$site/torch/include/"
@@ -128,7 +128,7 @@ ln -s "$lib/libnccl.so.2" "$site/nvidia/nccl/lib/"
 configure "$site/torch"
 says "GPUs: sm_[0-9]+ .*, CUDA 1[23]"
 
-# CUDA and NCCL in prefixes of their own, as Spack and EasyBuild have them.
+# CUDA and NCCL in separate prefixes, as Spack and EasyBuild have them.
 mkdir -p "$scratch"/{cuda,nccl}/lib64
 mv "$site/nvidia/cu13/include" "$scratch/cuda/"; mv "$site/nvidia/nccl/include" "$scratch/nccl/"
 mv "$site/nvidia/cu13/lib"/* "$scratch/cuda/lib64/"; mv "$site/nvidia/nccl/lib"/* "$scratch/nccl/lib64/"

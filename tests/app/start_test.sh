@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What keeps ranks from starting is one sentence with its exit code, before mpirun is asked; doctor gives its rows all the same.
+# Whatever keeps ranks from starting is one sentence with its exit code, before mpirun is started; doctor prints its rows all
+# the same.
 source tests/lib.sh
 T=(train "$small" --ranks 2 --out "$scratch/run")
 mkdir "$scratch/empty" "$scratch/lam"
@@ -76,7 +77,7 @@ fails() {  # fails NAME EXIT: this row alone is a FAIL
 assert [r['name'] for r in a['checks'] if r['level'] == 'FAIL' and r['advice']] == ['$1'] and len(a['checks']) > 12 and '$2' == 'exit 5'" "$scratch/rows.json"
 }
 code=$(TMPDIR=$scratch/absent rows --ranks 2); fails TMPDIR "$code"
-# A full folder: a small file system of its own, where this user may make one.
+# A full folder: a small file system made here, where this user may make one.
 if [ "$(id -u)" = 0 ] && mkdir "$scratch/full" && mount -t tmpfs -o size=1m tmpfs "$scratch/full" 2>/dev/null; then
   TMPDIR=$scratch/full refused 5 "/full has 1.0 MiB free, 16.0 MiB are needed. Hint: make room there" "${T[@]}"
   code=$(TMPDIR=$scratch/full rows --ranks 2); fails TMPDIR "$code"

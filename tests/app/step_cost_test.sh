@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What a step allocates, counted from outside: a network of half as many layers again takes as many blocks, so the engine takes none.
+# The allocations of a step, counted from outside: a network of half as many layers again takes as many blocks, so the engine
+# takes none.
 source tests/lib.sh
 cc -O1 -shared -fPIC tests/support/count_calls.c -o "$scratch/count.so" -ldl || { echo "FAILED: the counter does not build"; exit 1; }
 count() {  # count MODEL THREADS STEPS: allocations of a run

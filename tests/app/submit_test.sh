@@ -183,7 +183,7 @@ rm -r "$scratch/sweep/lr_scaling=linear"; mkdir "$scratch/sweep/lr_scaling=linea
 "$program" submit "${sweep[@]}" >"$scratch/sweep.txt" 2>"$scratch/log"; code=$?
 check "a run that fails gives the sweep its exit code" bash -c "[ $code = 4 ] && grep -q '1 of 2 runs failed' '$scratch/log'"
 
-# What bench scaling says of Dell's cluster, through the program.
+# The prediction of bench scaling for Dell's cluster, by the program.
 "$forked" bench scaling configs/clusters/dell_article_2019.yaml --ranks 1,16 --json >"$scratch/scaling.json"
 printf 'name: bare\nimages_per_s: 100\n' >"$scratch/bare.yaml"
 "$forked" bench scaling configs/clusters/c4140_v100.yaml --rate A100-80GB --ranks 1 >"$scratch/a100.txt"
@@ -211,7 +211,7 @@ check "completion completes commands, options and keys" bash -c "
 source '$scratch/installed/share/bash-completion/completions/chexnet-train'
 try() { COMP_WORDS=(\"\$@\"); COMP_CWORD=\$((\$# - 1)); _chexnet_train 2>/dev/null; echo \"\${COMPREPLY[*]}\"; }
 [ \"\$(try chexnet-train eval)\" = evaluate ] && [[ \"\$(try chexnet-train bench allr)\" = *allreduce* ]] && [[ \"\$(try chexnet-train train c.yaml --res)\" = --resume ]] && [[ \"\$(try chexnet-train train c.yaml --set launch.bi)\" = launch.bind= ]]"
-# Declared is what a portable build keeps (scripts/setup --portable).
+# A portable build keeps to the declared versions (scripts/setup --portable).
 grep -q '^CHEXNET_PORTABLE:[A-Z]*=.' "$CHEXNET_BUILD/CMakeCache.txt" &&
   check "no file asks for a newer C library than declared" scripts/check_floor "$scratch"/installed/bin/* "$scratch"/installed/lib/*.so
 finish

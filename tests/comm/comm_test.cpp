@@ -32,8 +32,7 @@ TEST_CASE("16-bit floats round to the nearest, ties to even") {
 TEST_CASE(
     "buckets cover the gradients once, in order, and the tail is never "
     "compressed") {
-  // Gaps of 0 before a parameter that begins aligned are in no bucket of their
-  // own.
+  // Gaps of 0 before a parameter that begins aligned are no separate bucket.
   const std::vector<Extent> parameters = {
       {0, 10}, {16, 30}, {32, 33}, {40, 100}, {104, 140}};
   const auto plan = [&](GradientCompression compression) {
@@ -48,15 +47,15 @@ TEST_CASE(
   REQUIRE(half.size() == 4);
   CHECK((half[2].end == 140 && !half[2].exact));
   CHECK((half[3].begin == 144 && half[3].end == 154 && half[3].exact));
-  // What is left for the end, when nothing is computed any more, is small: 4
-  // elements of the 60 that would make a bucket.
+  // The last bucket, which travels when nothing is computed any more, is small:
+  // 4 elements of the 60 that would make a bucket.
   const auto tapered = plan_buckets(
       {{{0, 60}, {60, 110}, {110, 116}, {116, 120}}, 120, 120, 120}, 4, 240,
       GradientCompression::kNone);
   REQUIRE(tapered.size() == 3);
   CHECK(
       (tapered[0].end == 60 && tapered[1].end == 116 && tapered[2].end == 120));
-  // Of the frozen layers between gradients and statistics nothing travels.
+  // Frozen layers between gradients and statistics are not sent.
   const auto frozen = plan_buckets({{{0, 10}, {16, 30}}, 32, 150, 154}, 4, 100,
                                    GradientCompression::kNone);
   REQUIRE(frozen.size() == 2);
@@ -82,8 +81,8 @@ TEST_CASE("the mean of a bucket arrives everywhere") {
 
 namespace {
 
-// Gradients on a device: finish() waits for nothing, and the device says later
-// how long it stood still for each.
+// Gradients on a device: finish() does not wait, and the device says later how
+// long it stood still for each.
 class LateCommunicator final : public Communicator {
  public:
   int started = 0, finished = 0, waited = 0;
@@ -134,12 +133,13 @@ TEST_CASE("gradients on a device: the device says what the wait was") {
                           ElementType::kF32);
   reducer.begin();
   reducer.finish();
-  reducer.begin();  // a step is begun before the one before it was waited for
+  reducer.begin();  // a step begins before anybody waited for the previous one
   reducer.written_to(4);
   reducer.wait_until_finished();
   CHECK(reducer.wait_s() == 1);
 
-  // What a step that failed had started is waited for before the next.
+  // The next step first waits for the collectives that a failed step had
+  // started.
   reducer.abandon();
   reducer.begin();
   CHECK((comm.started == 3 && comm.finished == 2 && comm.waited == 2));

@@ -268,7 +268,7 @@ TEST_CASE("logs of NCCL 2.4 to 2.28 are read") {
     CHECK(report.pairs[0].via == log.via);
     CHECK(report.pairs[0].ring == log.ring);
     CHECK(report.pairs[0].tree == log.tree);
-    // What is read is what a rank sends to the others.
+    // A rank sends to the others just the lines that matter.
     for (const auto& line : log.lines)
       CHECK(is_about_links(line) ==
             (line.find("Connected all") == std::string::npos));

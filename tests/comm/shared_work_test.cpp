@@ -42,8 +42,8 @@ TEST_CASE("work that makes progress may take longer than the deadline") {
   constexpr int kPieces = 6;
   std::atomic<int> done = 0;
   const auto errors = errors_of(3, [&](Communicator& comm) {
-    // Time passes for a piece of work alone, and each is looked at: a wait
-    // asks for the time as it begins and as it ends.
+    // Only a piece of work lets time pass, and each is checked: a wait reads
+    // the clock as it begins and as it ends.
     std::atomic<double> time_s = 0;
     std::atomic<int> asked = 0;
     SharedWorkOptions options{"counting", kDeadline_s};

@@ -19,7 +19,7 @@ NcclPair pair_of(int from, int to, const std::string& via, bool tree = false) {
   return pair;
 }
 
-// A ring over 16 hosts of 8 GPUs, each host with adapters of its own.
+// A ring over 16 hosts of 8 GPUs, each host with other adapters.
 NcclReport large() {
   NcclReport report;
   report.channels = 8;

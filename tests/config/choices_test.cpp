@@ -43,7 +43,7 @@ constexpr bool has_enumerator() {
 }
 
 // The names of a choice stand in the order of its values, so a value that has
-// no name is the one behind the last.
+// no name is the one after the last.
 template <class Choice>
 constexpr bool every_value_has_a_name() {
   constexpr size_t kNames = names_of(Choice{}).size();

@@ -15,7 +15,7 @@ using namespace chexnet;
 
 namespace {
 
-// What `action` says on stderr; less than a pipe holds.
+// The stderr of `action`; less than a pipe holds.
 template <class Action>
 std::string said_by(Action action) {
   std::array<int, 2> ends{};

@@ -84,7 +84,7 @@ TEST_CASE("a result folder is made, marked until it is finished, and kept") {
     CHECK_FALSE(fs::exists(folder / "unfinished"));
   }
   CHECK(fs::exists(folder / "1.png"));
-  // What was finished is nobody's to remove.
+  // Nobody removes a finished result.
   CHECK(error_in(folder).find("is not an empty folder: 1.png lies in it") !=
         std::string::npos);
   CHECK_FALSE(fs::exists(folder / "unfinished"));

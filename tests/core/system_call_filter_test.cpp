@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kNoFilter = 77;
 
-// How a process that calls `act` behind the filter ends: as waitpid says.
+// How a process that calls `act` under the filter ends: as waitpid says.
 int end_of(const std::function<int(int out)>& act) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
@@ -46,8 +46,8 @@ int end_of(const std::function<int(int out)>& act) {
   return status;
 }
 
-// A machine whose containers refuse filters has nothing to be tested, and the
-// sanitizers ask for calls that are not on the list.
+// A machine whose containers refuse filters has nothing to test, and the
+// sanitizers make calls that are not on the list.
 bool can_filter() {
   if (kSanitized) return false;
   const int status = end_of([](int) { return 0; });

@@ -1,4 +1,4 @@
-// What an audit of a data set finds, one thing at a time.
+// The findings of an audit of a data set, one at a time.
 #include "chexnet/data/audit.hpp"
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A picture of its own for each seed, of `side` pixels: smooth, so that its
+// A different picture for each seed, of `side` pixels: smooth, so that its
 // sketch means something.
 std::vector<uint8_t> seeded_picture(int seed, int side) {
   std::vector<uint8_t> pixels;

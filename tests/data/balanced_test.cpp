@@ -1,5 +1,5 @@
-// What training draws beyond a permutation: frequencies by finding, and
-// partners of mixup.
+// Training draws other than a permutation: frequencies by finding, and partners
+// of mixup.
 #include "chexnet/data/balanced.hpp"
 
 #include <algorithm>

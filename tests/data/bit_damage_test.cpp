@@ -32,11 +32,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What became of one damage.
+// The outcome of one damage.
 enum class Outcome {
   kNoticed,   // an error, or made anew, before a byte of it was used
-  kPicture,   // the picture's own checksum noticed it
-  kNoEffect,  // nothing that is read: all is as it was
+  kPicture,   // the picture's checksum noticed it
+  kNoEffect,  // in bytes that nobody reads: all is as it was
   kMissed
 };
 
@@ -131,7 +131,7 @@ class Victim {
   timespec times_[2]{};
 };
 
-// About `few` places of `all`, or all of them in the long form.
+// About `few` positions of `all`, or all of them in the long form.
 uint64_t stride(uint64_t all, uint64_t few) {
   if (is_long()) return 1;
   const uint64_t step = all / few + 1;
@@ -230,8 +230,8 @@ struct Picture {
   GrayImage decoded;
 };
 
-// As a run reads: the place is indexed (or its index believed), every image is
-// fetched, and decoded where its bytes are not those of before.
+// As a run reads: indexes the path (or trusts its index), fetches every image,
+// and decodes it where its bytes have changed.
 class WholeSet {
  public:
   WholeSet(Small& set, std::string place, bool keeps_index)
@@ -249,7 +249,7 @@ class WholeSet {
   Seen look() {
     const QuietErrors quiet;
     if (!keeps_index_) remove_indices();
-    Stores stores;  // descriptors of its own
+    Stores stores;  // other descriptors
     std::string of_picture;
     bool differs = false;
     try {
@@ -392,7 +392,7 @@ TEST_CASE("a damaged index is made anew", "[damage]") {
       if (!same) return {Outcome::kMissed, ""};
       return {anew ? Outcome::kNoticed : Outcome::kNoEffect, ""};
     };
-    // Each look replaces the file, so it is written whole each time.
+    // Each look() may replace the file, so all of it is written each time.
     Figures flips, cuts;
     const uint64_t bits = 8 * text.size();
     for (uint64_t bit = 0; bit < bits; bit += stride(bits, 150)) {

@@ -119,7 +119,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an archive whose members were renamed gives no other pixels") {
-  // The second pair differs behind the 100 bytes that a header itself holds.
+  // The second pair differs after the 100 bytes that a header itself holds.
   const std::string deep(120, 'd');
   for (const auto& [a, b] :
        {std::pair<std::string, std::string>{"a.png", "b.png"},
@@ -150,7 +150,7 @@ TEST_CASE("an archive whose members were renamed gives no other pixels") {
       sound.fetch(0, fetched);
       CHECK(fetched.bytes.size() == 200);
       CHECK(std::to_integer<char>(fetched.bytes[0]) == 'a');
-      // The same contents in the same places, of the same size and time.
+      // The same contents at the same paths, of the same size and time.
       pack("--transform 's,a\\.png$,t,;s,b\\.png$,a.png,;s,t$,b.png,' '" + a +
            "' '" + b + "'");
       CHECK(index().location(0) == before.location(0));

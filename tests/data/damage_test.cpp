@@ -1,5 +1,5 @@
-// Damage, absence and outage of images: what is left out, what ends the
-// reading, and how much is too much.
+// Damage, absence and outage of images: which images are left out, which end
+// the reading, and how many are too many.
 #include <chrono>
 #include <thread>
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr Preprocessing kInput{40, 32, ResizeKind::kAntialias};
 
-// A phantom set of its own, to be maltreated.
+// A separate phantom set, which tests damage.
 struct DamagedSet {
   ScratchFolder folder;
   Manifest manifest;

@@ -1,5 +1,5 @@
 // Damaged and hostile bytes end in a DataError or in pixels, never in anything
-// else. Run under the address sanitizer as well.
+// else. Also tested under the address sanitizer.
 #include <turbojpeg.h>
 
 #include <cstdlib>
@@ -56,7 +56,7 @@ Bytes mutated(const Bytes& good, Random& random) {
   return bad;
 }
 
-// What anything but a DataError would break.
+// Fails on anything but a DataError.
 int refused(const std::function<void()>& action) {
   try {
     action();

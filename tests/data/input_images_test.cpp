@@ -87,7 +87,7 @@ TEST_CASE("another spelling of a path names no other image") {
                                       {fs::relative(a).string(), false},
                                       {set, false}});
   CHECK(names_of(input) == std::vector<std::string>{a, set + "/in/b.png"});
-  // Behind a link ".." leads elsewhere.
+  // After a link ".." leads elsewhere.
   folder.write("a.png", "x");
   folder.write("other/b.png", "x");
   fs::create_directory_symlink(folder / "other", folder / "set/link");

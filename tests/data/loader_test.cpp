@@ -56,8 +56,8 @@ struct Content {
   }
 };
 
-// The global batches [first, first + steps) by stream position, made by `ranks`
-// ranks with `workers` threads each.
+// The global batches [first, first + steps) of the training order, made by
+// `ranks` ranks with `workers` threads each.
 std::map<uint64_t, Content> samples(int ranks, int workers,
                                     uint64_t first_position, int steps,
                                     int batch = 8) {
@@ -227,7 +227,7 @@ TEST_CASE("loading is the work of all workers by their number") {
   const TrainSampler sampler(p.rows, {.batch = 4});
   Loader in_next(p.manifest, reader, sampler, {4, 0, 0});
   for (int i = 0; i < 5; ++i) in_next.next();
-  // Without workers all of it is waited for.
+  // Without workers the step waits for all of it.
   CHECK(in_next.stats().loading_s > 0);
   CHECK(in_next.stats().loading_s <= in_next.stats().wait_s);
   CHECK(in_next.stats().exposed_s == Approx(in_next.stats().loading_s));

@@ -322,8 +322,9 @@ TEST_CASE("stratified cuts give each finding its share") {
     const Splits splits = make_splits(m, config);
     CHECK(splits.test.rows.size() == 80);
     CHECK(splits.val.rows.size() == 180);
-    // 40 patients have A, 134 have B: of A, the rarer, each part has its share
-    // to within one patient; of B, which A's patients share, nearly so.
+    // 40 patients have A, 134 have B: of A, the rarer, each part has its
+    // proportion to within one patient; of B, which some of A's patients have
+    // too, nearly so.
     CHECK(std::abs(positives(m, splits.test, 0) - 8) <= 2);
     CHECK(std::abs(positives(m, splits.val, 0) - 18) <= 2);
     CHECK(std::abs(positives(m, splits.val, 1) - 60) <= 8);

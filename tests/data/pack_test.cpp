@@ -73,7 +73,7 @@ TEST_CASE("an interrupted pack goes on, and does not trust what was torn") {
     CHECK(writer.has(3, scratch));
     CHECK_FALSE(writer.has(4, scratch));
   }
-  // The pixels of image 3 change behind its checksum: it must be made again.
+  // The pixels of image 3 change without its checksum: it must be made again.
   {
     std::fstream file(folder / ".x.pack.partial",
                       std::ios::in | std::ios::out | std::ios::binary);

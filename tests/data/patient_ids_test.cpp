@@ -103,7 +103,7 @@ TEST_CASE("who has no key, or another one, cannot read pseudonyms") {
   CHECK_FALSE(read(folder.path() / "none"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "none"));  // none is made
   CHECK(ids_as_written({}, {"7"})->in_files("7") == "7");
-  // A table of its own may hold what looks like one.
+  // A site's own table may hold what looks like one.
   CHECK(ids_as_written({}, {written, "7"})->in_files("7") == "7");
 }
 

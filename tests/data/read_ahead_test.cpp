@@ -33,7 +33,7 @@ struct Files {
   }
 };
 
-// Ticket t is row t mod rows; counts what was asked for.
+// Ticket t is row t mod rows; counts the fetches.
 class InTurn final : public Sampler {
  public:
   explicit InTurn(uint32_t rows) : rows_(rows) {}

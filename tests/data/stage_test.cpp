@@ -140,7 +140,7 @@ TEST_CASE(
     damaged.put('!');
   }
   CHECK(copied() == kPiece);
-  // What was begun of an older content goes away.
+  // An unfinished copy of an older content is removed.
   fs::rename(first.path(), first.path().string() + ".part");
   Container newer = source;
   newer.version += "1";

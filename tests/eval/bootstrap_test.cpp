@@ -29,7 +29,7 @@ std::vector<uint64_t> bits(const std::vector<double>& values) {
   return result;
 }
 
-// The cases of one resample, written out; what bootstrap() sums up with
+// The cases of one resample, each repeated as drawn; bootstrap() sums them with
 // weights.
 struct Resample {
   std::vector<double> scores;
@@ -289,7 +289,7 @@ TEST_CASE("a mean's resamples are those of the drawn patients' cases") {
   REQUIRE(means.size() == 2);
   size_t undefined = 0;
   for (size_t r = 0; r < options.resamples; ++r) {
-    // Written out: the drawn patients' values, one after the other.
+    // Explicitly: the drawn patients' values, one after the other.
     Random random(options.seed, Purpose::kBootstrap, r);
     double sum[2] = {}, count[2] = {};
     for (uint32_t draw = 0; draw < patients.count; ++draw) {

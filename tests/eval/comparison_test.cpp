@@ -78,7 +78,7 @@ TEST_CASE("images meet by name, and those of one table alone are counted") {
   const MadeUpCases cases;
   const Predictions a = of_model(cases.a);
   Predictions b = of_model(cases.b);
-  // The first two change places, the third was not scored, the last is another.
+  // The first two are swapped, the third was not scored, the last is another.
   std::swap(b.images[0], b.images[1]);
   std::swap(b.labels[0], b.labels[1]);
   std::swap(b.probabilities[0], b.probabilities[1]);

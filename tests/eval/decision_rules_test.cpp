@@ -16,7 +16,7 @@ using namespace chexnet;
 
 namespace {
 
-// Made-up cases, those of "Never" without a positive; rows in the given order.
+// Invented cases, those of "Never" without a positive; rows in the given order.
 Predictions made_up(bool backwards = false) {
   const MadeUpCases cases;
   std::vector<size_t> order(400);

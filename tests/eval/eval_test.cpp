@@ -304,8 +304,8 @@ TEST_CASE("a column that counts and is there twice is refused") {
         refused(c.header, c.with_manifest ? &manifest : nullptr).find(c.text) !=
         std::string::npos);
   }
-  // What is not asked for may be there twice, and plain columns where others
-  // are of probabilities.
+  // A column that we do not read may be there twice, and plain columns where
+  // others are of probabilities.
   for (const char* header :
        {"image,note,note,Mass", "image,Edema,edema,Mass", "Path,Mass,,",
         "x,y,y,Mass", "image,Mass,mass,prob:Mass", "Image Index,Mass,Image"})

@@ -80,7 +80,7 @@ TEST_CASE("a map points at a box that holds the center of its highest pixel") {
                                           drawn("", "", 60, 35, 4)};
   CHECK_FALSE(score_map(map, beside, {100, 100}, 64).pointed);
   CHECK(score_map(map, within, {100, 100}, 64).pointed);
-  // On a picture twice as wide the same numbers are another place.
+  // On a picture twice as wide the same numbers are another area.
   CHECK_FALSE(score_map(map, within, {200, 100}, 64).pointed);
 }
 

@@ -15,7 +15,7 @@ using namespace chexnet;
 
 namespace {
 
-// One half of the made-up cases, with both models as findings.
+// One half of the invented cases, with both models as findings.
 Predictions half(size_t first) {
   const MadeUpCases cases;
   Predictions p;

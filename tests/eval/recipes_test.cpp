@@ -84,7 +84,7 @@ TEST_CASE("recipes are compared by the means over their seeds") {
   const auto turned = compare_recipes(of(strong, 3), of(weak, 3), draws);
   CHECK(*turned.mean.value == Approx(-*three.mean.value));
   CHECK(turned.mean.of_recipes->low == Approx(-three.mean.of_recipes->high));
-  // One seed says what compare() says of these two networks.
+  // With one seed the result is that of compare() for these two networks.
   const auto one = compare_recipes(of(weak, 1), of(strong, 1), draws);
   const auto networks = compare(strong[0], weak[0], {}, draws);
   CHECK(*one.mean.value == Approx(*networks.mean_difference.value));

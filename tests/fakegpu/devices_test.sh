@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two ranks that meet on one GPU are told why: too many ranks, a list of MIG devices, of which CUDA shows a process the
-# first, or MIG devices of one GPU. And the self-test of a first run on a GPU, and whose clock the bench goes by.
+# first, or MIG devices of one GPU. And the self-test of a first run on a GPU, and the clock that the bench uses.
 source tests/fakegpu/lib.sh
 export FAKE_CUDA_DEVICES=1
 ranks() { mpi 2 train "$small" "${fake[@]}" --set train.max_steps=1 --out "$scratch/run" >/dev/null 2>"$scratch/err.txt"; }
@@ -23,7 +23,7 @@ export XDG_CACHE_HOME=$scratch/cache
 first() { mpi 1 train "$small" "${fake[@]}" --set train.precision=auto --set train.max_steps=1 --out "$scratch/first-$1" 2>"$scratch/err.txt"; }
 first 1
 check "the first run makes the self-test" grep -q '\[self-test\] passed: ' "$scratch/err.txt"
-# Without kernels of our own the run goes on by LibTorch's, which pass a self-test of their own.
+# Without our kernels the run goes on by LibTorch's, which pass another self-test.
 FAKE_GPU_KERNELS_PROBLEM='[kernels] libnvrtc.so.13 cannot be opened' first 3
 check "a GPU without our kernels is told" grep -q 'warning: \[kernels\] libnvrtc.so.13 cannot be opened. On .* LibTorch.s kernels compute alone' "$scratch/err.txt"
 check "and trains" test -e "$scratch/first-3/results.json"

@@ -22,7 +22,7 @@ scores 1 scores-cpu "${cpu[@]}"
 scores 4 scores-4 "${fake[@]}" --set train.precision=fp64
 check "evaluate on 4 GPUs, fp64: within 1e-12" look 'assert len(a) > 39; near_tables(a, b, 1e-12)' "$scratch"/scores-{cpu,4}.csv
 
-# Our kernels' form of BatchNorm, and NCCL, add up in another order. What follows from it stays small where a BatchNorm has more than a
+# Our kernels' form of BatchNorm, and NCCL, sum in another order. The differences stay small where a BatchNorm has more than a
 # few values, and without Adam, which makes a step of a gradient of any size.
 quiet=(--set train.optimizer=sgd --set eval.splits=[] --set data.val_fraction=0 --set data.resize=72 --set data.crop=64)
 together() {  # together RANKS PRECISION STEPS BOUND ARGUMENTS...

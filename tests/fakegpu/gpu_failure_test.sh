@@ -32,7 +32,7 @@ RANKS=1 fails alone-checkpoint 7 "Rank 0 on .* has been in checkpoint of step 2 
 fails four-checkpoint 7 "Rank 0 on .* has been in checkpoint of step 2 .* while others wait for it" FAKE_GPU_FAULTY=0 FAKE_GPU_HANG_IN="copy to the host" FAKE_GPU_HANG_AT=60
 more=()
 
-# Outside of training steps what waits has a deadline of its own. At a first run nothing is remembered.
+# Outside of training steps each wait has a separate deadline. At a first run nothing is remembered.
 hangs() {  # hangs NAME WORK AT ARGUMENTS...: one rank, whose kernel number AT never ends
   local name=$1 work=$2 at=$3 rc=0; shift 3
   FAKE_CUDA_DEVICES=1 FAKE_GPU_HANG_AT=$at timeout -k 5 120 "$program" "$@" "${fake[@]}" --set launch.timeout_s=$T >"$scratch/log" 2>&1 || rc=$?

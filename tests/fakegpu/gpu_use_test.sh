@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the GPUs of a run did, where users look: the log, status, Prometheus, results.json and the report; also of a killed run.
+# The use of a run's GPUs, where users look: the log, status, Prometheus, results.json and the report; also of a killed run.
 source tests/fakegpu/lib.sh
 export LD_LIBRARY_PATH=$CHEXNET_BUILD/fakes/fake_nvml FAKE_NVML=$scratch/gpus.yaml
 cat >"$FAKE_NVML" <<'YAML'
@@ -29,7 +29,7 @@ for gauge in gpu_busy_total_ratio gpu_energy_joules gpu_clock_hertz gpu_throttle
   check "Prometheus has $gauge" bash -c "cat '$scratch'/prometheus/*.prom | grep -qE '^chexnet_train_$gauge\{.*\} [0-9]'"
 done
 
-# A run that stops with a checkpoint tells it up to there.
+# A run that stops with a checkpoint logs them up to there.
 run --out "$scratch/stopped" --set train.max_steps=100000 &
 await "its GPUs are told" grep -qs '"event":"gpus"' "$scratch/stopped/metrics.jsonl"
 touch "$scratch/stopped/STOP"; wait $! || rc=$?
@@ -39,7 +39,7 @@ gpus = [e for e in a if e["event"] == "gpus"]; stop = [e for e in a if e["event"
 assert len(gpus) > 1 and gpus[-1]["step"] == stop[-1]["step"], (gpus[-1], stop)
 ' "$scratch/stopped/metrics.jsonl"
 
-# A run that is killed leaves what it had told.
+# A killed run leaves the figures that it had logged.
 run --out "$scratch/killed" --set train.max_steps=100000 &
 await "its GPUs are told" grep -qs '"event":"gpus"' "$scratch/killed/metrics.jsonl"
 pkill -KILL -f -- "--out $scratch/killed"; wait || true

@@ -1,4 +1,4 @@
-# Sourced by the tests of the fake GPU: the program with made-up GPUs, whose memory the host cannot touch.
+# Sourced by the tests of the fake GPU: the program with fake GPUs, whose memory the host cannot touch.
 CHEXNET_PROGRAM=${CHEXNET_BUILD:-$PWD/build/release}/chexnet-train-fake
 [ -x "$CHEXNET_PROGRAM" ] || { echo "skipped: $CHEXNET_PROGRAM is not built (it needs the CUDA headers of LibTorch's wheel, and a build that is not portable)"; exit 77; }
 source tests/lib.sh

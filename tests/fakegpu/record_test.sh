@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A step that is recorded and launched as one piece ends with the bits of a step that is launched kernel by kernel; what a recording
-# would repeat wrongly is found, and then all ranks go on kernel by kernel.
+# A step that is recorded and launched as one piece ends with the bits of a step that is launched kernel by kernel; a wrong
+# recording is found, and then all ranks go on kernel by kernel.
 source tests/fakegpu/lib.sh
 quick=("${fake[@]}" --set eval.splits=[] --set eval.every_epochs=0 --set data.val_fraction=0 --set train.max_steps=8 --set launch.bucket_mb=4 --set train.warmup_epochs=1)
 start() {  # start RANKS NAME ARGUMENTS...
@@ -17,7 +17,7 @@ equal() {  # equal RANKS NAME ARGUMENTS...: recorded and not, whose rate of lear
 }
 equal 1 plain
 equal 4 plain-4
-# What BatchNorm gave is computed again in backward: the same bits.
+# BatchNorm's results are computed again in backward: the same bits.
 start 1 recomputed --set train.record_step=on --set model.memory=recompute
 same "model.memory=recompute" plain-off recomputed
 check "it is told" grep -q "BatchNorm twice (model.memory)" "$scratch/log-recomputed"

@@ -2,7 +2,7 @@
 # The bytes that kernels of a step read and write, each operand once, and those that forward keeps for backward: of DenseNet-121 in bf16
 # at 224 px, per image. They are those of two images less those of one, so weights and the optimizer are not in them.
 source tests/fakegpu/lib.sh
-export FAKE_CUDA_LAZY=1 FAKE_CUDA_DELAY_US=0  # what nobody waits for is not computed
+export FAKE_CUDA_LAZY=1 FAKE_CUDA_DELAY_US=0  # the GPU does not compute what nobody waits for
 for memory in speed recompute; do
   for images in 1 2; do
     # Its exit code does not count: bench leaves while the fake GPU may still compute with libraries that are being unloaded.

@@ -1,9 +1,8 @@
-// CUDA's words for kernels on the CPU: a block's threads are threads, so the
-// source that a GPU gets can be tested and looked at by the sanitizers. Blocks
-// run one after the other, or all at once in an order that a seed decides
-// alone. Include it before the source, which
-// then is a function that run_kernel() calls. Only what our kernels say is
-// there.
+// CUDA's language for kernels on the CPU: a block's threads are threads, so the
+// source that a GPU gets can be tested, also under the sanitizers. Blocks run
+// one after the other, or all at once in an order that a seed decides alone.
+// Include it before the source, which
+// then is a function that run_kernel() calls. It has only what our kernels use.
 //
 // What a block stores for others is where CUDA promises it, and nowhere else:
 //
@@ -51,7 +50,7 @@ struct Index {
 inline thread_local Index threadIdx, blockIdx;  // NOLINT
 inline Index blockDim, gridDim;  // written while no thread runs  // NOLINT
 
-// Planted into what the words do, to see that tests find it.
+// Planted faults, to see that tests find them.
 enum class Mistake { kNone, kNoFence, kFenceAfterAtomic, kPlainLoad };
 inline Mistake mistake = Mistake::kNone;
 
@@ -225,7 +224,7 @@ void run_thread(Index of_grid, unsigned id, const Kernel& kernel) {
   threadIdx = {id % blockDim.x, id / blockDim.x};
   blockIdx = of_grid;
   kernel();
-  __syncthreads();  // what the block shares is its alone
+  __syncthreads();  // a block's shared memory is its alone
   if (id == 0) {
     const std::scoped_lock lock(block->mutex, cache->mutex);
     move_to(cache->late, block->stores);

@@ -145,7 +145,7 @@ int nvmlDeviceGetUtilizationRates(void* device, Utilization* busy) {
 int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   return put_number(__func__, device, "power_w", milliwatts, 1e3);
 }
-// What power_w took since nvmlInit, behind 1 kJ of before.
+// What power_w took since nvmlInit, plus 1 kJ from before.
 int nvmlDeviceGetTotalEnergyConsumption(void* device,
                                         unsigned long long* millijoules) {
   const auto watts = figure(device, "power_w");

@@ -1,4 +1,4 @@
-// What holds of every picture that is taken, whatever its format.
+// Properties of every picture that our decoder accepts, whatever its format.
 #pragma once
 
 #include "chexnet/data/image/decode.hpp"
@@ -9,8 +9,8 @@ namespace chexnet::fuzz {
 
 inline constexpr DecodeLimits kSmall{.max_pixels = 1 << 17};
 
-// Decodes `bytes`; pictures that are taken have pixels within the limit, decode
-// to the same again, and are resized in one pass as they are in two.
+// Decodes `bytes`; accepted pictures have pixels within the limit, decode to
+// the same again, and are resized in one pass as they are in two.
 inline void check_picture(Bytes bytes) {
   static GrayImage image, scratch;
   if (!accepted<DataError>([&] { decode_image(bytes, kSmall, "x", image); })) {

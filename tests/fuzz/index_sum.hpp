@@ -1,4 +1,4 @@
-// The last line of an index: the checksum of what stands before it.
+// The last line of an index: the checksum of the lines before it.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace chexnet::fuzz {
 
 // Makes the sum of the bytes from the last `first_line` on right; without one,
-// or without a sum behind it, nothing changes.
+// or without a sum after it, nothing changes.
 inline void mend_index_sum(std::vector<std::byte>& bytes,
                            std::string_view first_line) {
   std::string text = text_of(bytes);

@@ -39,7 +39,7 @@ class MemoryFile {
 };
 
 // A folder that goes with this object, in memory where the system has /dev/shm:
-// for what writes files under names.
+// for code that writes files under names.
 class MemoryFolder {
  public:
   explicit MemoryFolder(const std::string& name) {
@@ -60,7 +60,7 @@ class MemoryFolder {
   std::filesystem::path path_;
 };
 
-// One file, whatever path is asked for.
+// One file, whatever the path.
 class MemoryStore final : public Store {
  public:
   explicit MemoryStore(Bytes bytes) : bytes_(bytes) {}

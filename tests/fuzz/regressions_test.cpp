@@ -1,4 +1,4 @@
-// Every fuzz target on its own seeds and on the files that once broke it
+// Every fuzz target on its seeds and on the files that once broke it
 // (tests/fuzz/regressions/TARGET), without a fuzzer.
 #include <filesystem>
 #include <set>

@@ -11,7 +11,7 @@ namespace chexnet::fuzz {
 
 inline constexpr size_t kTarBlock = 512;
 
-// The field counts as blanks in its own sum.
+// The field counts as blanks in its sum.
 inline void mend_tar_header(std::byte* header) {
   std::memset(header + 148, ' ', 8);
   unsigned sum = 0;

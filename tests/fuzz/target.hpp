@@ -25,8 +25,8 @@ struct Target {
   const char* name;  // also of its folder in regressions/
   // Throws, or is ended by a sanitizer, where the parser is wrong.
   void (*run)(Bytes);
-  // Makes the checksums of a changed input right again, so that the change
-  // reaches what lies behind them; null: it has none.
+  // Makes the checksums of a changed input right again, so that the code after
+  // their check sees the change; null: it has none.
   void (*mend)(std::vector<std::byte>&) = nullptr;
   // Small inputs to begin with.
   std::vector<std::string> (*seeds)() = nullptr;
@@ -41,8 +41,7 @@ struct Registered {
   explicit Registered(const Target& target) { targets().push_back(target); }
 };
 
-// What a parser promised and did not keep. No chexnet::Error: nothing here
-// catches it.
+// A broken promise of a parser. No chexnet::Error: nothing here catches it.
 struct Broken : std::logic_error {
   using std::logic_error::logic_error;
 };

@@ -35,7 +35,7 @@ std::unique_ptr<at::ObserverContext> record(const at::RecordFunction& call) {
   return nullptr;
 }
 
-// All operators that `action` asks for, and those that these call.
+// All operators that `action` calls, and those that these call.
 template <class Action>
 Names operators_of(Action action) {
   Names names;
@@ -92,7 +92,7 @@ bool is_of_cpu(const std::string& name) {
 
 TEST_CASE("the CUDA library opens on any machine, and LibTorch knows of it") {
   CHECK(opened().device_kind() == "cuda");
-  // Of a stub all of this is false; hasCUDA asks for a device too.
+  // Of a stub all of this is false; hasCUDA also needs a device.
   CHECK(at::globalContext().hasCuDNN());
   CHECK(at::hasCUDA() == (CudaLibrary::visible_gpus() > 0));
 }

@@ -83,7 +83,7 @@ TEST_CASE("hosts and counts of a job that make no sense are named") {
     const std::string error = error_of<ConfigError>([&] { whole_job(env); });
     INFO(error);
     CHECK(error.find("[launch] " + what) != std::string::npos);
-    // Of ranks that run already nobody asks for hosts.
+    // For ranks that run already nobody looks for hosts.
     CHECK(batch_job(made_up(env)).kind != BatchJob::Kind::kNone);
   };
   const auto lsf = [&](const char* name, const std::string& value,
@@ -266,7 +266,7 @@ TEST_CASE("a batch job knows its id, shape and time left") {
     CHECK(left.value_or(-1) == c.left);
     CHECK(std::ranges::count(asked, c.job.id) == 1);
   }
-  // Where there is no squeue, as in a container; what it says comes first.
+  // Where there is no squeue, as in a container; else squeue's answer counts.
   const auto at_end = made_up(
       {{"SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + 600)}});
   const auto left = job_seconds_left(array, at_end, no_answer, 100);

@@ -54,7 +54,7 @@ TEST_CASE("headers that lead anywhere end in a sentence") {
   std::ofstream(path, std::ios::binary) << bytes;
   CHECK(cut_off_problem(path).find("is damaged") != std::string::npos);
   std::ofstream(path, std::ios::binary) << std::string(1 << 16, 'x');
-  CHECK(cut_off_problem(path).empty());  // the loader has a word for it
+  CHECK(cut_off_problem(path).empty());  // the loader has a message for it
   CHECK(error_of<DeviceError>([&] {
           Plugin plugin(path);
         }).find("invalid ELF header") != std::string::npos);

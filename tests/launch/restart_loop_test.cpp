@@ -11,22 +11,22 @@ using namespace chexnet;
 
 namespace {
 
-// One start of the ranks, as the world of a loop tells it.
+// One start of the ranks, as the fake ranks and folder of a loop show it.
 struct End {
   int code = 0;
   std::string checkpoint = "step-1";
   int note = 0;  // code of a post-mortem that a rank wrote; 0: none
   bool in_time = true;
-  bool signal = false;     // a stop is asked for while the ranks run
+  bool signal = false;     // a stop is requested while the ranks run
   bool has_begun = true;   // they took the folder
-  bool is_other = false;   // another run has it by now
+  bool is_other = false;   // another run has taken it since
   bool stop_file = false;  // appears while nothing runs
   bool launcher_hung = false;
   std::optional<int> recorded = {};  // how the ranks say that they ended
 };
 
-// Ranks and folder without processes: ends come from a table, and what the loop
-// does is in `story`.
+// Ranks and folder without processes: ends come from a table, and `story`
+// records what the loop does.
 class TableOfEnds : public RankStarts, public RunRecords {
  public:
   explicit TableOfEnds(std::vector<End> ends) : ends_(std::move(ends)) {}

@@ -224,7 +224,7 @@ TEST_CASE("a signal between two commands waits until it is looked at") {
   kill(getpid(), SIGUSR1);
   CHECK(signals.stop_within(0));
   CHECK(signals.asked_to_stop());
-  // A command of its own has the mask from before.
+  // A command that it starts has the mask from before.
   CHECK(run_as_parent({"sh", "-c", "kill -TERM $$; exit 3"}, signals) ==
         128 + SIGTERM);
 }

@@ -27,8 +27,8 @@ struct Fault {
   int failures = 0;
 };
 
-// Another back end that fails on purpose: in forward, or as soon as the
-// gradient of a parameter is written.
+// Another back end that fails on purpose: in forward, or at the first gradient
+// of a parameter.
 class FailingBackend final : public ForwardingBackend {
  public:
   FailingBackend(std::unique_ptr<Backend> inner, const Parameters& parameters,

@@ -18,7 +18,7 @@ constexpr FrozenPart kParts[] = {FrozenPart::kStem, FrozenPart::kBlock1,
                                  FrozenPart::kBackbone};
 
 struct FrozenStep {
-  at::Tensor logits, gradients;  // with the batch statistics behind them
+  at::Tensor logits, gradients;  // then the batch statistics
   int64_t told = 0;
 };
 

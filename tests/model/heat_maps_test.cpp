@@ -131,7 +131,7 @@ TEST_CASE("maps of shifted inputs are interleaved") {
     CHECK(fine.logits == plain.logits);
     CHECK(fine.grid.first == plain.grid.first);
     CHECK(fine.grid.step * shifts == plain.grid.step);
-    // The input moved by one fine pixel to the left and two up, written out.
+    // The input moved by one fine pixel to the left and two up, explicitly.
     const int64_t step = 32 / shifts, up = step * (shifts - 1);
     at::Tensor moved = images.clone();
     for (int64_t y = 0; y < 64; ++y)
@@ -152,7 +152,7 @@ TEST_CASE("maps of shifted inputs are interleaved") {
   }
 }
 
-// A bright spot changes the map around the place where the grid says it is. Of
+// A bright spot changes the map around the point where the grid says it is. Of
 // an untrained network all channels together say where that is.
 TEST_CASE("the last map's pixels are where the grid says") {
   for (const char* arch : {"densenet121", "resnet50"}) {

@@ -123,7 +123,7 @@ TEST_CASE(
 
 namespace {
 
-// The formulas of the papers, written out.
+// The formulas of the papers, term by term.
 long double focal(long double p, bool positive, double gamma) {
   const long double truth = positive ? p : 1 - p;  // p_t
   return -std::pow(1 - truth, static_cast<long double>(gamma)) *

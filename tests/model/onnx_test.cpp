@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kFindings = 5, kSize = 64;
 
-// Drawn weights with statistics and affine parameters of their own, so that no
-// BatchNorm does nothing.
+// Random weights, statistics and affine parameters, so that no BatchNorm does
+// nothing.
 void draw(Network& network, uint64_t seed = 3) {
   at::manual_seed(5);
   Parameters& p = network.parameters();

@@ -10,8 +10,8 @@ using namespace chexnet;
 
 namespace {
 
-// What one step of ATen's back end asks for, behind a step in which all is made
-// that is made once.
+// The operators that one step of ATen's back end calls, after a first step that
+// makes what is made once.
 OperatorCounts counts_of_step(const char* arch, Precision precision) {
   Network network(network_spec(arch), kParityFindings,
                   {.precision = precision, .own_engine = false});

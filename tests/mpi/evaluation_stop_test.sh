@@ -2,8 +2,8 @@
 # A stop inside an evaluation is obeyed at once and loses nothing: the checkpoint is there, and the resume scores the
 # same weights first, so that weights, metrics and best equal those of an undisturbed run.
 source tests/lib.sh
-# Two evaluations of about 60 single images, each after 12 to 14 steps. Those of a run that is to be stopped come slowly behind a
-# checkpoint, the evaluation's own, which so lasts longer than a signal takes.
+# Two evaluations of about 60 single images, each after 12 to 14 steps. In a run to be stopped they come slowly after the
+# evaluation's checkpoint, so that it lasts longer than a signal takes.
 settings=(--set data.val_fraction=0.5 --set train.max_steps=18 --set train.epochs=2 --set eval.batch=1 --set eval.splits=[test])
 await_logs=("$scratch/log")
 facts() {  # what must not depend on how often a run was stopped

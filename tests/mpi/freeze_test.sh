@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A run whose first blocks are frozen for an epoch, stopped before and after they thaw, ends as the one without a stop.
+# A run whose first blocks are frozen for an epoch, stopped before and after they thaw, ends as the run without a stop.
 source tests/lib.sh
 quick=(--ranks 2 --set eval.splits=[] --set eval.every_epochs=0 --set model.freeze_until=block2 --set model.freeze_epochs=1
        --set train.epochs=2 --set train.layer_decay=0.5 --set train.head_lr_factor=4)

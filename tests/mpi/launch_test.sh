@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How ranks come to be: by mpirun or by the program itself, bound to the right cores, over another messaging layer; the same
+# How ranks are started: by mpirun or by the program itself, bound to the right cores, over another messaging layer; the same
 # weights each time.
 source tests/lib.sh
 machines=$source_folder/tests/launch/machine/machines
@@ -7,19 +7,20 @@ quick=(--set eval.splits=[] --set eval.every_epochs=0 --set train.max_steps=6)
 rows() { look 'for row in a["checks"]:
     if row["name"].startswith("rank "): print(row["level"], row["name"], row["text"])' -; }
 
-# A mpirun that neither starts ranks nor ends, as Open MPI's does where it lacks descriptors: beside what follows.
+# An mpirun that neither starts ranks nor ends, as Open MPI's does where it lacks descriptors: in the background of the next
+# checks.
 mkdir "$scratch/stuck"
 printf '#!/bin/sh\n[ "$1" != --version ] || exec %s --version\ntrap "" TERM USR1\nsleep 600\n' "$(command -v mpirun)" >"$scratch/stuck/mpirun"
 chmod +x "$scratch/stuck/mpirun"
 PATH=$scratch/stuck:$PATH "$program" train "$small" "${quick[@]}" --ranks 2 --set launch.timeout_s=10 --out "$scratch/never" >"$scratch/never.log" 2>&1 & stuck=$!
 
-# Two sockets made up of this machine's two CPUs: mpirun really binds, and the table says what the kernel says.
+# A simulated machine of two sockets, of this one's two CPUs: mpirun really binds, and the table says what the kernel says.
 if [ "$(nproc)" -lt 2 ]; then echo "skipped: one core, where ranks cannot be bound apart"; else
   mpirun "${root[@]}" --mca hwloc_base_topo_file "$machines/two_sockets.xml" -x HWLOC_XMLFILE="$machines/two_sockets.xml" \
     --map-by socket -np 2 "$program" doctor --json 2>"$scratch/log" | rows >"$scratch/bound"
   cat "$scratch/bound"
   check "two sockets: a rank on each, and both right" [ "$(sed -E 's/ on? ?[^ ]+, / /; s/rank ([01]) [^,]+, /rank \1 /' "$scratch/bound" | tr '\n' '|')" = "PASS rank 0 cores 0, NUMA node 0: good|PASS rank 1 cores 1, NUMA node 0: good|" ]
-  # Both ranks on one CPU: said, or mended.
+  # Both ranks on one CPU: reported, or moved.
   taskset -c 0 mpirun "${root[@]}" --bind-to none --oversubscribe -np 2 "$program" doctor --json 2>"$scratch/log" | rows >"$scratch/fixed"
   check "ranks on one core are moved apart" grep -q "rank 1 .*cores 1, .*moved to 1" "$scratch/fixed"
   taskset -c 0 mpirun "${root[@]}" --bind-to none --oversubscribe -np 2 "$program" train "$small" "${quick[@]}" --set launch.bind=check --out "$scratch/checked" >"$scratch/log" 2>&1
@@ -32,7 +33,7 @@ cp "$scratch/log" "$scratch/log.timeline"
 check "mpirun -np 2 and self-launch give the same weights" cmp "$(weights "$scratch/mpirun")" "$(weights "$scratch/self")"
 check "the messaging layer is named" grep -q "PML ob1" "$scratch/log"
 
-# Each rank with a command of its own.
+# Each rank with another command.
 apart() {  # apart ARGUMENTS...: two ranks, the second with data.flip=false
   mpirun --oversubscribe "${root[@]}" -np 1 "$program" "$@" : -np 1 "$program" "$@" --set data.flip=false >"$scratch/log" 2>&1
 }

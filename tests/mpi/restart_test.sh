@@ -5,7 +5,7 @@ source tests/lib.sh
 quick=(--ranks 2 --set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set launch.timeout_s=20 --set launch.restarts=3)
 wait_for_step() { await_step "$1" "$2" "$1.log"; }
 kill_rank() { kill -9 "$(rank_processes "$1" "$2")"; }
-# A run that is to be found before its end: images come slowly behind the first checkpoint, until `fast`.
+# A run that must not end before we look: images come slowly after the first checkpoint, until `fast`.
 slowly() { touch "$scratch/slowly"; slow_images 500 "$1/checkpoints/step-00000005/../../../slowly"; }
 fast() { rm "$scratch/slowly"; slow=(); }
 
@@ -37,7 +37,7 @@ between() {  # NAME COMMAND...: 75, and no further start, when COMMAND is done b
 tell() { kill -USR1 "$parent"; while kill -TERM "$parent" 2>/dev/null; do :; done; }
 between a-signal tell
 
-# A rank that dies as the stop is asked for: nobody else says that the run was stopped.
+# A rank that dies as the stop is requested: nobody else says that the run was stopped.
 run=$scratch/dying
 "$program" train "$small" "${quick[@]}" --set train.max_steps=1000000 --out "$run" >"$run.log" 2>&1 & job=$!
 wait_for_step "$run" 6; first=$(rank_processes "$run" 0); kill -STOP "$first"
@@ -59,7 +59,8 @@ wait_for_step "$run" 6; kill -SEGV "$(pgrep -P $job)"; fast
 wait $job; rc=$?
 check "one rank that crashed starts again and trains to the end (exit $rc)" [ "$rc/$(grep -c '"event":"restart"' "$run/metrics.jsonl")" = 0/1 ]
 
-# A start that dies before it has looked at the folder says nothing of the run in it: the next one is refused as it would have been.
+# A start that dies before it has checked the folder proves nothing about the run in it: the next one is refused as it would
+# have been.
 killed_at_once() {  # RUN [OPTION...]: its only rank, of the first start, as it reads the config; the exit code in rc
   local run=$1 job; shift
   touch "$scratch/slowly"; slow_images 3000 "$scratch/slowly"; slow+=(SLOW_NAME=small.yaml)
@@ -74,7 +75,7 @@ killed_at_once "$scratch/older" --set train.max_steps=24
 kill $holder
 check "the run of another start is not gone on with by a restart (exit $rc)" [ "$rc $(grep -c 'holds a run already' "$scratch/older.log") $(grep -c 'resume with' "$scratch/older.log")" = "4 1 0" ]
 check "and is as it was" diff -r "$scratch/older" "$scratch/kept"
-# A STOP file from before asked an earlier start.
+# An older STOP file was meant for an earlier start.
 mkdir "$scratch/asked"; touch "$scratch/asked/STOP"
 killed_at_once "$scratch/asked" --set train.max_steps=4
 check "an old STOP file stops no restart (exit $rc)" [ "$rc $(grep -c 'starting the ranks again from the beginning' "$scratch/asked.log")" = "0 1" ]
@@ -82,8 +83,8 @@ touch "$scratch/asked/STOP"
 killed_at_once "$scratch/asked" --resume auto --set train.max_steps=8
 check "nor where a run goes on (exit $rc)" [ "$rc $(grep -c '"event":"restart"' "$scratch/asked/metrics.jsonl")" = "0 1" ]
 
-# Before the ranks listen to signals: the mpirun that starts them is there (not the one that was asked for its version, before which
-# nothing was begun), MPI and LibTorch are still to come.
+# Before the ranks listen to signals: the mpirun that starts them is there (not the one that only tells its version, before
+# which nothing has begun), MPI and LibTorch are still to come.
 "$program" train "$small" "${quick[@]}" --set train.max_steps=1000000 --out "$scratch/early" >"$scratch/early.log" 2>&1 & job=$!
 await "mpirun starts" pgrep -P $job -f -- ' -np 2 '
 kill -TERM $job; wait $job; rc=$?

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# However a run ends, its resume reaches the weights of the uninterrupted run, bit for bit, and leaves no process behind. Two runs are
-# ended in one way after the other, each time in the middle of an epoch.
+# However a run ends, its resume reaches the weights of the uninterrupted run, bit for bit, and leaves no process behind. We end
+# two runs in one way after the other, each time in the middle of an epoch.
 source tests/lib.sh
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=4)
 log=$scratch/log
 begins() { exec "${slow[@]}" "$@" "${quick[@]}" --out "$run" --resume auto 2>"$log"; }
-# goes_on STEP COMMAND...: images of this start come slowly behind this step, at which it is left, so that it is there until it is told
+# goes_on STEP COMMAND...: images of this start come slowly after this step, so that it still runs when it gets the signal
 goes_on() {
   slow_images 500 "$run/checkpoints/step-$(printf %08d "$1")"
   begins "${@:2}" & job=$!
@@ -93,7 +93,7 @@ kill -STOP "$(rank_processes "$run" 1)"
 left 7 "a stopped rank"
 check "the message names the rank that stopped" grep -q "Rank 1 on .* stopped answering 20" "$log"
 
-# STOP file, then 1 -> 2 -> 1 ranks: the stream goes on where it was
+# STOP file, then 1 -> 2 -> 1 ranks: the training order goes on where it was
 run=$scratch/ranks
 goes_on 4 "$program" train "$small"
 touch "$run/STOP"

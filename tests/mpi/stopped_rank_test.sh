@@ -8,8 +8,8 @@ source tests/lib.sh
 stops=${CHEXNET_STOPS:-1}
 quick=(--set eval.splits=[] --set eval.every_epochs=0 --set checkpoint.every_steps=5 --set "launch.timeout_s=${CHEXNET_DEADLINE_S:-10}" --ranks 2)
 shared_run whole "$scratch/whole" || exit 1
-# Images come slowly until a rank stands still (only the first epoch, of twelve steps, reads any), so that the run is there when it is
-# looked for.
+# Images come slowly until a rank stands still (only the first epoch, of twelve steps, reads any), so that the run is still
+# there when we look.
 slow_images 200 "$scratch/slowly"
 for i in $(seq "$stops"); do
   run=$scratch/run-$i step=$((RANDOM % 5 + 2)) rank=$((RANDOM % 2))

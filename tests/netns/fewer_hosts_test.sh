@@ -9,7 +9,7 @@ restarted=(--set launch.restarts=3)
 in_job=()  # variables of a batch system
 slow_images 100  # or a run is over before its host is taken away, where this machine is busy
 
-lose() {  # lose RUN "COMMAND" ARGUMENTS...: a run from node1, in which COMMAND takes a host away behind step 6; its exit code
+lose() {  # lose RUN "COMMAND" ARGUMENTS...: a run from node1, in which COMMAND takes a host away after step 6; its exit code
   local run=$1 command=$2; shift 2
   on node1 "${slow[@]}" "${in_job[@]}" "$program" train "$small" "${settings[@]}" "${restarted[@]}" --out "$run" "$@" >"$run.log" 2>&1 & local job=$!
   await_step "$run" 6 "$run.log"
@@ -39,7 +39,7 @@ check "power: it names the hosts that are left" diff power/hosts <(printf 'node%
 printf 'node%d slots=2\n' 1 3 >two
 by_hand power --hostfile two --set train.batch=24 --set train.max_steps=16 --set train.accumulate=2
 
-# Another host takes its place in the host file while it is waited for: as many ranks as before.
+# Another host replaces it in the host file while the parent waits for it: as many ranks as before.
 printf 'node%d slots=2\n' 1 3 >changing
 lose replaced '"$cluster/nskill" node3 >/dev/null; printf "node%d slots=2\n" 1 4 >changing' --hostfile changing --set train.batch=12 --set train.max_steps=16
 check "replaced: the run ends well (exit $rc)" [ $rc = 0 ]; [ $rc = 0 ] || tail -n 30 replaced.log
@@ -54,7 +54,7 @@ check "cut: the run ends well (exit $rc)" [ $rc = 0 ]; [ $rc = 0 ] || tail -n 30
 says cut "no answer from node4: the run goes on with 1 of 3 ranks, on node1 (cut/hosts), with train.accumulate=3; there is room for 2, but they cannot share the batch"
 by_hand cut --ranks 1 --set train.batch=9 --set train.max_steps=16 --set train.accumulate=3
 
-# The hosts of a batch system in place of a host file: what each says of them, as a job of two hosts sees it.
+# The hosts of a batch system instead of a host file: each system's variables, as a job of two hosts sees them.
 printf 'node%d 2 all.q UNDEFINED\n' 1 4 >pe
 mkdir bin; printf '#!/bin/sh\n[ "$1" != hostlist ] || echo node1 node4\n' >bin/flux; chmod +x bin/flux
 for system in lsf grid-engine flux; do

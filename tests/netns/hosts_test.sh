@@ -47,7 +47,7 @@ printf 'node1\nnode1\nnode2\nnode2\n' >nodes
 "$cluster/pbs_stand_in.sh" -l 120 -n nodes -x node1 pbs.sh >pbs.out 2>&1; rc=$?
 check "a PBS job over two hosts trains to its end (exit $rc)" [ $rc = 0 ]
 check "four ranks on the two hosts of the node file" [ "$(cat pbs.o* | grep -cE '^ *[0-3] +node[12] .*moved to')" = 4 ]
-# Its time over: the program stops itself; qsub is asked for the next one.
+# Its time over: the program stops itself; qsub gets the next job.
 mkdir -p bin; printf '#!/bin/sh\necho "$@" >>%s/qsub.log\n' "$PWD" >bin/qsub
 printf '#!/bin/sh\necho "    Resource_List.walltime = 00:00:20"\n' >bin/qstat; chmod +x bin/*
 "$program" submit --scheduler pbs "$small" "${quick[@]}" "${agent[@]}" --nodes 2 --ranks-per-node 2 --time 0:10:00 --name limit --out limit-run --set train.max_steps=1000000 --set launch.stop_margin_s=10 --setup "PATH=$PWD/bin:\$PATH" --dry-run >limit.sh
@@ -65,7 +65,7 @@ no_process() {  # on these hosts, whatever others do on this machine
 }
 named_in_time() {  # RUN EVENT_NS TEXT
   local written; written=$(stat -c %.9Y "$1/postmortem.json" 2>/dev/null) || { echo "no post-mortem"; tail -n 20 "$1.log"; return 1; }
-  # The time is printed, and judged on a quiet machine (docs/measurements.md); here only that it came.
+  # The test prints the time, which counts on a quiet machine (docs/measurements.md); here only that it came.
   look "
 after = $written - $2 / 1e9
 print(f'  after {after:.1f} s:', a['sentence'][:150])

@@ -103,7 +103,7 @@ struct FinishedRun {
   }
 };
 
-// Every place of `json` in turn, as JSON pointers.
+// Every value of `json` in turn, as JSON pointers.
 void add_places(const Json& json, const std::string& at,
                 std::vector<std::string>& places) {
   places.push_back(at);

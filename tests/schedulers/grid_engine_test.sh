@@ -4,7 +4,7 @@
 # (on one host: the example says why); one that stops itself before h_rt is over; a deleted one, which -notify warns by USR2.
 command -v qconf >/dev/null && [ -x /usr/sbin/sge_qmaster ] || { echo "skipped: no Grid Engine (scripts/setup --cluster-tests)"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo "skipped: network namespaces take root"; exit 77; }
-# Networks of its own, so that hosts of other tests have other addresses.
+# Separate networks, so that hosts of other tests have other addresses.
 if [ -z "${CHEXNET_OWN_NET:-}" ]; then CHEXNET_OWN_NET=yes exec unshare --net --mount --propagation private "$0"; fi
 source tests/lib.sh
 cluster=$source_folder/tests/cluster

@@ -71,7 +71,7 @@ check "the health check without a run" inside $health
 check "and of one that is finished" inside env CHEXNET_RUN=two $health
 check "and of one that was killed" bash -c "$(declare -f image inside); $(declare -p storage container); ! inside sh -c 'chexnet-train train cfg.yaml --out killed --set train.max_steps=100000 >killed.log 2>&1 &
   until grep -qs \"\\\"event\\\":\\\"train\\\"\" killed/metrics.jsonl; do kill -0 \$! || exit 0; sleep 0.2; done; kill -9 \$!; wait; CHEXNET_RUN=killed $health' 2>/dev/null"
-# As the MPI operator does: keys in .ssh, a server of the user's own, mpirun through it.
+# As the MPI operator does: keys in .ssh, a server of this user, mpirun through it.
 inside sh -c 'mkdir -m 700 .ssh && ssh-keygen -q -t rsa -N "" -f .ssh/id_rsa && cp .ssh/id_rsa.pub .ssh/authorized_keys && /usr/sbin/sshd -f .sshd_config && ssh 127.0.0.1 echo reached; kill "$(cat /tmp/sshd.pid)"' >"$scratch/ssh.txt" 2>&1
 check "ranks of other pods are reached by ssh" grep -qx reached "$scratch/ssh.txt"
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The .deb packages, installed in a bare Debian 12 by its own apt, and used by somebody who is not root: from nothing to a trained
+# The .deb packages, installed in a bare Debian 12 by its apt, and used by somebody who is not root: from nothing to a trained
 # phantom. Needs root, debootstrap and a Debian mirror (CHEXNET_MIRROR).
 command -v debootstrap >/dev/null && [ "$(id -u)" = 0 ] || { echo "skipped: no debootstrap, or not root"; exit 77; }
 source tests/lib.sh

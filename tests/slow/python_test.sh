@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs as tables, pixels from memory and both notebooks; then MLflow: its own server, a sync of a run that goes on, one that is
+# Runs as tables, pixels from memory and both notebooks; then MLflow: its server, a sync of a run that goes on, one that is
 # killed, and what must stay here. Needs PyPI.
 source tests/lib.sh
 python_tools python pandas PyYAML Pillow matplotlib nbclient ipykernel mlflow || { echo "skipped"; exit 77; }

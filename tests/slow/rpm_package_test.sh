@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The .rpm: where its files lie, what it asks of the system, rpmlint's errors; and its files, unpacked by rpm's own tool into an
+# The .rpm: where its files lie, what it asks of the system, rpmlint's errors; and its files, unpacked by rpm's tool into an
 # empty folder, train a phantom. Needs rpm, rpmbuild and rpmlint (Debian has them).
 for tool in rpm rpmbuild rpmlint rpm2cpio cpio; do command -v $tool >/dev/null || { echo "skipped: no $tool"; exit 77; }; done
 source tests/lib.sh
@@ -16,7 +16,7 @@ check "no folder of the system is its own" bash -c "! grep -xE '/usr(/(bin|lib|s
 check "it asks for the C library of third_party/floor.txt, and rpm" test "$(rpm -qp --requires "$package" | grep -v '^rpmlib(')" = "libc.so.6(GLIBC_$(sed -n 's/^GLIBC //p' third_party/floor.txt))(64bit)"
 check "and gives nobody its private libraries" test -z "$(rpm -qp --provides "$package" | grep '\.so')"
 rpmlint "$package" >"$scratch/lint" 2>/dev/null
-# What rpmlint calls an error and is meant so: libraries and RPATHs of our own that ldconfig is not to know, a folder below /usr/lib,
+# What rpmlint calls an error and is meant so: our libraries and RPATHs that ldconfig is not to know, a folder below /usr/lib,
 # LibTorch as it was published, examples of job scripts; and who signs packages is the site's to say.
 known='arch-dependent-file-in-usr-lib|binary-or-shlib-defines-rpath|shared-library-without-dependency-information|missing-hash-section|shared-library-not-executable'
 known+='|library-without-ldconfig-post|invalid-soname|non-versioned-file-in-library-package|non-executable-script|no-signature'

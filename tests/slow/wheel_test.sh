@@ -9,7 +9,7 @@ platform=manylinux_$(sed -n 's/^GLIBC //p' third_party/floor.txt | tr . _)_$(una
 echo "$(basename "$wheel"), $(stat -c %s "$wheel") bytes"
 check "its tag names the C library of third_party/floor.txt" [ "$wheel" = "$(ls "$scratch"/dist/*-py3-none-"$platform".whl)" ]
 # It copies nothing in, as all but torch's libraries and MPI is there; and it renames nothing. It does not know that the wheel
-# starts with a C++ library of its own where the machine's is older, so it is asked about the oldest system whose own is new
+# starts with the wheel's C++ library where the machine's is older, so it is asked about the oldest system whose library is new
 # enough (GLIBCXX 3.4.30); what is asked of the C library, scripts/check_floor has checked.
 PATH=$tools:$PATH auditwheel repair --plat "manylinux_2_35_$(uname -m)" --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libcud*' \
   --exclude 'libnccl*' --exclude 'libmpi*' --exclude 'libopen-*' --disable-isa-ext-check --wheel-dir "$scratch/repaired" "$wheel" >"$scratch/log" 2>&1

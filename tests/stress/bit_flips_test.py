@@ -80,7 +80,7 @@ class Failed(Exception):
 
 
 def flip(run, ranks, rng, weights, after, in_checkpoint):
-    """One flip behind step `after`: the step that the run had reached when it was found, and after how many."""
+    """One flip after step `after`: the step that the run had reached when it was found, and after how many."""
     rank, weight = rng.randrange(ranks), rng.choice(weights)
     at, bit = rng.randrange(len(weight)), rng.randrange(8)
     step = rng.randint(after + 1, min(LAST_FLIP, after + 2 * CHECKPOINT_EVERY))
@@ -122,7 +122,7 @@ def trial(stage, ranks, number, tally, weights):
             if step >= LAST_FLIP:
                 break
             tally.counts['flips'] += 1
-            # Steps behind the one where the last flip was found are of a start that is whole again.
+            # Steps after the one where the last flip was found are of a start without flips.
             step, late = flip(run, ranks, rng, weights, step, in_checkpoint=number % 3 == 0 and step == 0)
             tally.counts['found'] += 1
             tally.values['steps until found'].append(late)

@@ -75,7 +75,7 @@ def damaged_resume(job, originals, clean, name, how):
     """Problems of one case."""
     copy_linked(originals, job.folder)
     newest = job.folder / 'run/checkpoints/step-00000002'
-    if name.endswith('.safetensors'):  # a file of its own, as the others are links
+    if name.endswith('.safetensors'):  # a regular file, as the others are links
         shutil.copy2(newest / name, job.base / 'own')
         os.replace(job.base / 'own', newest / name)
     HOW[how](newest / name)

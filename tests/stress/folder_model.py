@@ -59,7 +59,7 @@ def read_calls(path):
 
 class FolderModel:
     def __init__(self, root, contents, data):
-        """`root` as it is now, taken for synced; `data`: the bytes that were written."""
+        """`root` as it is now, taken for synced; `data`: the bytes of its writes."""
         self.root, self.contents = str(root), contents
         self.written = open(data, 'rb') if os.path.exists(data) else None
         self.inodes = {}  # number in the calls: node
@@ -231,7 +231,7 @@ class FolderModel:
 
 
 def without_logs(state):
-    """The log of a rank is written past the preloaded library, through a FILE of the C library's own."""
+    """The C library writes a rank's log, through a FILE, past the preloaded library."""
     return {path: entry for path, entry in state.items() if '/log/' not in path}
 
 

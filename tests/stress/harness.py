@@ -148,7 +148,7 @@ class Run:
     def end(self):
         while found := self.processes():
             for process in found:
-                if process.kind != 'tidier':  # it ends behind mpirun
+                if process.kind != 'tidier':  # it ends after mpirun
                     send(process.pid, signal.SIGKILL)
             time.sleep(0.02)
 
@@ -179,7 +179,7 @@ class Run:
         return any(is_partial(name) for name in names(self.folder / 'checkpoints'))
 
     def is_tidied(self):
-        """Whether somebody removes MPI's files behind mpirun: a plain mpirun has nobody until the program runs."""
+        """Whether somebody removes MPI's files after mpirun: a plain mpirun has nobody until the program runs."""
         return self.how != 'mpirun' or any(process.kind == 'tidier' for process in self.processes())
 
     def victim(self, kind, rng):
@@ -289,7 +289,7 @@ class Stage:
     def __init__(self, name, settings=()):
         """`settings` of all runs: KEY=VALUE over the config."""
         self.settings = settings
-        self.before, self.arguments = [], []  # words before the program, and behind its own, of all runs
+        self.before, self.arguments = [], []  # words before the program, and after its own, of all runs
         self.shared = [SHARED]  # of all hosts
         self.latest = None  # the run that was started last
         # A shell's job in the background ignores INT, and one of nohup HUP, and what it starts would too.
@@ -311,7 +311,7 @@ class Stage:
         return self.marks
 
     def whole(self, ranks):
-        """The undisturbed run, trained when it is first asked for."""
+        """The undisturbed run, trained when it is first needed."""
         if ranks not in self.wholes:
             self.wholes[ranks] = whole = self.train_whole(ranks)
             print(f'undisturbed run, ranks: {ranks}: {whole.length_s:.1f} s, first step after {whole.start_s:.1f} s',
@@ -384,7 +384,7 @@ def scores(folder):
 
 
 def safetensors(path):
-    """The descriptions of a file's tensors by name, and the bytes behind its header."""
+    """The descriptions of a file's tensors by name, and the bytes after its header."""
     data = path.read_bytes()
     length = struct.unpack('<Q', data[:8])[0]
     tensors = json.loads(data[8:8 + length])

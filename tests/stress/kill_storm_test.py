@@ -24,7 +24,7 @@ WRITING_S = 0.15  # a checkpoint of the small network takes about so long
 
 
 def length_left(run, whole):
-    """Seconds from a start to its end: the start, and the steps behind the newest checkpoint."""
+    """Seconds from a start to its end: the start, and the steps after the newest checkpoint."""
     left = 1 - harness.newest_checkpoint(run.folder) / whole.steps
     return whole.start_s + left * (whole.length_s - whole.start_s)
 

@@ -333,7 +333,7 @@ def job_ranks(program, options, failures, pictures):
         except ValueError:
             failures.note(f'doctor, {ranks} ranks: ended with {code} and no JSON: {errors[-600:]}')
             continue
-        # A machine with too few cores for them is a finding of its own, and no failure here.
+        # A machine with too few cores for them is another finding, and no failure here.
         seen = sum(check['name'].startswith('rank ') for check in said['checks'])
         if code not in (0, 5) or seen < ranks:
             failures.note(f'doctor, {ranks} ranks: ended with {code} and named {seen} of them')

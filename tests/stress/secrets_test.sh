@@ -97,7 +97,7 @@ done
 search() { python3 tests/support/find_secrets.py "$given/secrets" "$@"; }
 check "no secret in anything that was written or said" search "$work"
 
-# The search finds what is planted: packed twice, in Base64 behind other bytes, in percent escapes.
+# The search finds what is planted: packed twice, in Base64 after other bytes, in percent escapes.
 mkdir "$scratch/planted"
 planted() {  # planted HOW: what stands on stdin
   cat >"$scratch/planted/file"

@@ -1,5 +1,5 @@
-// A rank that shares no processes with the others of its host, as in a
-// container of its own.
+// A rank that does not see the processes of the others on its host, as in a
+// separate container.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Streams of deflate written symbol by symbol, also such as no packer writes.
+// Deflate streams built symbol by symbol, also such as no packer makes.
 #pragma once
 
 #include <array>

@@ -56,7 +56,7 @@ def read(name):
 
 
 def after_sequence(data, at):
-    """Behind the sequence of undefined length whose items begin at `at`."""
+    """The offset after the sequence of undefined length whose items begin at `at`."""
     depth = 1
     while depth:
         group, number = struct.unpack_from('<HH', data, at)

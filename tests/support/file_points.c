@@ -225,7 +225,7 @@ FILE* fopen(const char* path, const char* mode) { return fopen_as("fopen", path,
 FILE* fopen64(const char* path, const char* mode) { return fopen_as("fopen64", path, mode); }
 
 static ssize_t write_as(const char* name, int fd, const void* bytes, size_t count, off_t at) {
-  const int here = at < 0;  // at the descriptor's own place
+  const int here = at < 0;  // at the descriptor's file offset
   struct point p = {.call = "write", .count = (long)count, .bytes = bytes};
   ssize_t (*write_here)(int, const void*, size_t) =
       REAL("write", ssize_t, int, const void*, size_t);

@@ -27,7 +27,7 @@ def spellings(secret):
     found = {secret, secret.hex().encode(), secret.hex().upper().encode()}
     for offset in range(3):
         text = base64.b64encode(b'\0' * offset + secret)
-        # Characters that bytes before or behind would change are left out.
+        # Characters that bytes before or after would change are left out.
         inner = text[(offset * 8 + 5) // 6:(offset + len(secret)) * 8 // 6]
         found |= {inner, inner.replace(b'+', b'-').replace(b'/', b'_')}
     try:

@@ -107,7 +107,7 @@ static int serve(int argc, char** argv, char** variables) {
       environ = words + start.arguments + 1;
       const int code = program(start.arguments, words, environ);
       fflush(NULL);
-      _exit(code);  // LibTorch's own end takes longer than all the rest
+      _exit(code);  // LibTorch's end takes longer than all the rest
     }
     for (int i = 0; i <= start.files; ++i) close(received[i]);
     int status = 125 << 8;

@@ -1,5 +1,5 @@
-// Faults of the made-up NCCL in tests, and what a rank and the others' watch
-// say of them.
+// Faults of the fake NCCL in tests, and what a rank and the others' watch say
+// of them.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ bool eventually(const Condition& condition) {
   return condition();
 }
 
-// Aborting is done by a thread of its own.
+// A separate thread aborts.
 inline bool all_communicators_are_gone() {
   return eventually([] { return fake_nccl::communicators() == 0; });
 }

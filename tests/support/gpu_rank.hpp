@@ -31,8 +31,8 @@ class Borrowed final : public ForwardingCommunicator {
   uint64_t sequence_ = 0;
 };
 
-// Work on a stream; a kernel of a fake GPU. It stays, as a kernel's code does:
-// a broken GPU never comes to it.
+// Work on a CUDA stream; a kernel of a fake GPU. It stays, as a kernel's code
+// does: a broken GPU never comes to it.
 inline void launch(cudaStream_t stream, std::function<void()> work) {
   static std::mutex mutex;
   static auto* const kernels = new std::deque<std::function<void()>>;
@@ -90,7 +90,7 @@ class GpuRank {
  public:
   GpuRank(Communicator& world, size_t count, double timeout_s = 60)
       : count_(count) {
-    // One of its own: to free memory waits for all streams of a device, and
+    // One per rank: to free memory waits for all CUDA streams of a device, and
     // those of other ranks may wait for this one.
     const int device = world.rank();
     if (cudaSetDevice(device) != cudaSuccess)
@@ -127,7 +127,7 @@ class GpuRank {
       for (size_t i = begin; i < end; ++i) flat[i] = value;
     });
   }
-  // The compute stream writes `own`, gathers, and reads all ranks'.
+  // The compute stream fills `own`, gathers, and reads all ranks'.
   std::shared_ptr<std::vector<double>> gather(const std::vector<double>& own) {
     const size_t bytes = own.size() * sizeof(double);
     const auto ranks = static_cast<size_t>(comm_->size());

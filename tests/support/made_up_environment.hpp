@@ -1,4 +1,4 @@
-// An environment of a test's own, in place of the process's.
+// A test's environment, instead of the process's.
 #pragma once
 
 #include <map>

@@ -10,7 +10,7 @@
 namespace chexnet {
 
 // A host whose driver tells of the GPUs of a YAML file, as long as this lives.
-// libnvidia-ml.so.1 is made up (tests/fakes/nvml.cpp); the loader takes it for
+// libnvidia-ml.so.1 is a fake (tests/fakes/nvml.cpp); the loader takes it for
 // the driver's, because it is open already under that name.
 class MadeUpGpus {
  public:

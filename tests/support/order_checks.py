@@ -60,7 +60,7 @@ def waits(path, values):
 
 
 def steady(*paths):
-    """What the host may wait for in a step, with work behind it: twice for a batch's copy, before its memory is filled
+    """What the host may wait for in a step, with work launched after it: twice for a batch's copy, before its memory is filled
     anew, and for the outcome of the step before."""
     for path in paths:
         agreements, steps = waits(path, 5)

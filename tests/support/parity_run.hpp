@@ -1,4 +1,4 @@
-// A short training run on made-up pixels that PyTorch repeats from the same
+// A short training run on synthetic pixels that PyTorch repeats from the same
 // start: what the stored reference was made of.
 // scripts/reference/make_parity_dump.py is the other side.
 #pragma once

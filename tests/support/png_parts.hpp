@@ -16,7 +16,7 @@ inline void put32(std::vector<std::byte>& out, uint32_t value) {
     out.push_back(static_cast<std::byte>(value >> shift));
 }
 
-// By zlib, as the program has one of its own.
+// By zlib, as the program has its own deflate.
 inline uint32_t chunk_crc(std::span<const std::byte> type_and_body) {
   return static_cast<uint32_t>(
       crc32(0, reinterpret_cast<const Bytef*>(type_and_body.data()),
@@ -32,8 +32,7 @@ inline void put_chunk(std::vector<std::byte>& out, const char* type,
   put32(out, chunk_crc(std::span(out).subspan(start)));
 }
 
-// Every chunk's CRC made right again, so that damage reaches what lies behind
-// it.
+// Every chunk's CRC made right again, so that damage passes its check.
 inline void mend_chunks(std::vector<std::byte>& png) {
   for (size_t at = 8; at + 12 <= png.size();) {
     size_t length = 0;

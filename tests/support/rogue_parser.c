@@ -1,5 +1,5 @@
 // Preloaded: where a parser would end at a failed assertion it does what ROGUE names, as a file that has taken it over
-// would. What comes of it is written to standard output, and then the process goes on to its end.
+// would. The result goes to standard output, and then the process goes on to its end.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

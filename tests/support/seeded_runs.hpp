@@ -14,7 +14,7 @@ namespace chexnet {
 
 // Of 120 images of 60 patients, with two findings: a third of the images has
 // them. A finding moves the logit by `shift`, and each seed of a recipe adds
-// noise of its own to each image.
+// other noise to each image.
 inline std::vector<Predictions> seeded_predictions(size_t seeds, double shift,
                                                    uint64_t recipe = 0) {
   std::vector<Predictions> networks(seeds);

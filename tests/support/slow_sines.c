@@ -1,6 +1,5 @@
 // Preloaded: each sincos() of another thread than the first takes SLOW_SINE_MS
-// longer: loaders ask for it to rotate pictures, and the first thread, which
-// draws weights by it, does not wait.
+// longer: loaders call it to rotate pictures, and the first thread, which draws weights with it, does not wait.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

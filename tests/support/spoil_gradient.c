@@ -1,5 +1,5 @@
 // Preloaded by tests: a number of rank $SPOIL_RANK is not finite, at its gradient number $SPOIL_FROM (from 1) and the
-// $SPOIL_TIMES - 1 behind it. A gradient is an all-reduce of at least 1,000,000 floats.
+// $SPOIL_TIMES - 1 after it. A gradient is an all-reduce of at least 1,000,000 floats.
 //   SPOIL_WHAT=gradient  one value of it, before it is summed
 //   SPOIL_WHAT=weight    one of the weights, which this rank then computes with
 //   SPOIL_AS             nan or inf

@@ -7,7 +7,7 @@
 # root, as its files belong to user swift. Keys: test:tester / testing (all rights), test:reader / readonly (none).
 # swift_down.sh FOLDER ends it; FOLDER/proxy.pid is its front end.
 set -euo pipefail
-start() {  # start NAME COMMAND...: in a session of its own, so that its workers end with it
+start() {  # start NAME COMMAND...: in a new session, so that its workers end with it
   setsid "${@:2}" >>"$at/log/$1.log" 2>&1 </dev/null &
   echo $! >"$at/$1.pid"
 }

@@ -14,7 +14,7 @@ namespace chexnet {
 struct ZlibInflated {
   InflateStatus status;
   std::vector<uint8_t> bytes;  // as far as it came, one too many at most
-  size_t used;                 // of the stream
+  size_t used;                 // of the deflate stream
 };
 
 // One byte more than `size` may come out: that is how a longer stream shows.

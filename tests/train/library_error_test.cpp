@@ -73,7 +73,7 @@ TEST_CASE("a step without room names its batch and what computes the same") {
             "images"));
   CHECK(has(text({512, 128, 4, 50, true}),
             "in parts of 32 images; model.memory=recompute takes less"));
-  // What was measured behind the failure is no smaller: memory in pieces.
+  // What was measured after the failure is no smaller: memory in pieces.
   CHECK(has(text({512, 128, 4, 128}), "Hint: train.accumulate=2 computes"));
   CHECK(has(text({512, 128, 4, 0}), "Hint: a smaller data.crop"));
   config.accumulate = 4;

@@ -57,7 +57,7 @@ TEST_CASE("the average of weights that stand still is these, to the last bit") {
   WeightAverage average(0.9999, p);
   average.begin();
   for (int t = 1; t <= 40; ++t) {
-    constexpr int kLate = 100'000;  // the decay is its own by then
+    constexpr int kLate = 100'000;  // the decay is the configured one by then
     average.update(at::full({}, t < 20 ? t : kLate + t), none);
     REQUIRE(at::equal(average.values(), p.flat_values()));
   }

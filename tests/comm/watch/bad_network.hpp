@@ -49,7 +49,7 @@ struct LineId {
 
 class Forecast {
  public:
-  // For ticks from 0 on; behind `end_s` no host has an outage.
+  // For ticks from 0 on; after `end_s` no host has an outage.
   Forecast(const Weather& weather, int hosts, double end_s, uint64_t seed)
       : weather_(weather), seed_(mixed(seed)) {
     for (int host = 0; host < hosts; ++host) outages_.push_back(drawn(end_s));

@@ -1,8 +1,8 @@
 // The times of a simulated run in which a host might be thought dead. Nearly
 // always every host has been heard, and answered, seconds ago, and no reporter
-// or observer ends a run for that. So hours of a thousand hosts are played
-// where it matters: the forecast says without playing when a line comes
-// through.
+// or observer ends a run for that. So only the critical moments of hours of a
+// thousand hosts are simulated: the forecast tells without a simulation when a
+// line comes through.
 #pragma once
 
 #include <algorithm>
@@ -84,7 +84,7 @@ inline std::vector<Episode> episodes_of(const Forecast& forecast, int hosts,
 }
 
 struct PlayedEpisodes {
-  double simulated_s = 0;  // of the run, until its end or a verdict
+  double simulated_s = 0;  // of the run, until its end or a decision
   double longest_silence_s = 0;
   uint64_t episodes = 0, sent = 0;
   double played_host_s = 0;
@@ -110,12 +110,12 @@ inline std::optional<Verdict> play(const Forecast& forecast,
   return verdict;
 }
 
-// Each host's episode is played without the others, as these matter little to
-// what the observers think of it: only the second one, who lets the first speak
-// for a while, does so once for all hosts. So who is named by a verdict comes
-// from playing all whose episodes it falls into. `silence_s`: what the
-// reporters and observers allow. `unplayed_s`: what is left out where no host
-// is silent longer; far less.
+// Simulates each host's episode without the others, as these matter little to
+// its observers: only the second one lets the first speak for a while, once for
+// all hosts. So the host that a decision names comes from a simulation of all
+// hosts whose episodes contain it. `silence_s`: the silence that reporters and
+// observers allow. `unplayed_s`: the time left out where no host is silent
+// longer; far less.
 inline PlayedEpisodes play_episodes(const Forecast& forecast, int hosts,
                                     double silence_s, double unplayed_s,
                                     double end_s) {

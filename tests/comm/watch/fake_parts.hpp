@@ -73,7 +73,7 @@ struct FakeRunFolder {
   std::vector<std::string> log;
   double explained_s = -1;
   int explained_by = -1;
-  bool broken = false;  // cannot be written
+  bool broken = false;  // writes fail
 };
 
 class FakeEnd final : public RunEnd {

@@ -27,8 +27,8 @@ std::set<std::string> shared_memories(pid_t of) {
   return found;
 }
 
-// A process of a run that `action` is the life of; killed when it has said that
-// it is ready. Returns its number.
+// A process of a run that calls `action`; killed when it has said that it is
+// ready. Returns its number.
 template <class Action>
 pid_t run_and_kill(Action action) {
   int ready[2];
@@ -156,7 +156,7 @@ TEST_CASE(
   CHECK_FALSE(table.view(0).gone);
   close(never[0]);
 
-  // Of a rank in a container of its own: its number means nothing here.
+  // Of a rank in another container: its number means nothing here.
   HeartbeatTable other(*comm);
   other.own().pid = child;
   CHECK_FALSE(other.view(0).gone);

@@ -2,7 +2,7 @@
 // network whose lines come late, out of order or not at all. By default little
 // time is simulated; with CHEXNET_LONG=1 CHEXNET_SIMULATED_S seconds as a whole
 // and CHEXNET_HOST_HOURS hours where a host is silent. CHEXNET_STORM_SEED
-// chooses another weather, and with $CHEXNET_FIGURES each test writes a line of
+// chooses other faults, and with $CHEXNET_FIGURES each test writes a line of
 // JSON.
 #include <cstdlib>
 #include <random>
@@ -19,7 +19,7 @@ using namespace chexnet;
 
 namespace {
 
-// The number in a variable, where long tests are asked for.
+// The number in a variable, where somebody wants long tests.
 double asked(const char* variable, double otherwise) {
   const char* text = std::getenv(variable);
   return is_long() && text != nullptr ? std::atof(text) : otherwise;
@@ -39,8 +39,8 @@ TEST_CASE("a thousand hosts with a bad network are left alone",
     seed = static_cast<uint64_t>(asked("CHEXNET_STORM_SEED", 1));
     simulated_s = asked("CHEXNET_SIMULATED_S", 3600);
     silence_s = 60;
-    // Many outages, as they are what silence is made of, and short ones: a
-    // line needs both of its hosts, whose outages may follow each other.
+    // Many outages, as they cause silence, and short ones: a line needs both of
+    // its hosts, whose outages may follow each other.
     weather = {.outage_every_s = 60, .longest_outage_s = 5};
   }
   const Forecast forecast(weather, kHosts, simulated_s, seed);
@@ -49,7 +49,7 @@ TEST_CASE("a thousand hosts with a bad network are left alone",
   CHECK(cluster.folder.sentences == std::vector<std::string>());
   CHECK(cluster.folder.log == std::vector<std::string>());
   CHECK(cluster.ended() == 0);
-  // All of it was tried.
+  // All kinds were tried.
   CHECK(cluster.network.lost > cluster.network.sent / 20);
   CHECK(cluster.network.delivered > cluster.network.sent / 2);
   write_figures(

@@ -11,7 +11,7 @@ using namespace chexnet;
 
 namespace {
 
-// Gives what the test has put there; keeps the answers.
+// Gives the lines that the test has put there; keeps the answers.
 class ScriptedInbox final : public ReportInbox {
  public:
   void take(double, const Use& use) override {
@@ -57,8 +57,8 @@ struct ObserverBed {
     }
     return views;
   }
-  // Looks 20 times a second; ranks of this host run, the other one reports when
-  // asked to.
+  // Looks 20 times a second; ranks of this host are alive, the other host
+  // reports when the test wants it.
   void pass(double seconds, bool reports = true) {
     for (const double until = now + seconds; now < until;) {
       now += 0.05;

@@ -206,7 +206,7 @@ TEST_CASE("a look at one host's flood ends") {
   std::string reports;
   for (int i = 0; i < 20000; ++i) reports += "{\"ranks\":[]}\n";
   flood.say(reports);
-  // A look takes what a greeting brought along, and one call's bytes.
+  // A look takes the bytes after a greeting, and those of one call.
   const auto most =
       static_cast<int>(2 * (LineSocket::kLongestLine + 8192) / 13);
   CHECK(comes_true([&] {

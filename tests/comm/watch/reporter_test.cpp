@@ -10,7 +10,7 @@ using namespace chexnet;
 
 namespace {
 
-// Answers what the test has put there; keeps what was reported.
+// Gives the answers that the test has put there; keeps the reports.
 class ScriptedChannel final : public ReportChannel {
  public:
   explicit ScriptedChannel(size_t observers)

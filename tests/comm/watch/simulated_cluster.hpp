@@ -1,6 +1,5 @@
 // Hosts in memory with a network between them: reporters and observers as in a
-// run, on a clock of their own. Hosts 0 and 1 observe the others and each
-// other.
+// run, on a simulated clock. Hosts 0 and 1 observe the others and each other.
 #pragma once
 
 #include <algorithm>
@@ -24,18 +23,18 @@
 
 namespace chexnet {
 
-// Lines between hosts, each with a delay of its own, so that they overtake each
+// Lines between hosts, each with another delay, so that they overtake each
 // other.
 class SimulatedNetwork {
  public:
   struct Line {
     double due_s = 0;
     uint64_t number = 0;
-    LineId id;  // ends by place in `hosts`
+    LineId id;  // ends by index in `hosts`
     std::string text;
     bool operator>(const Line& other) const { return due_s > other.due_s; }
   };
-  // Of reports, and of what comes back.
+  // Of reports, and of answers.
   struct Mail {
     std::priority_queue<Line, std::vector<Line>, std::greater<>> under_way;
     std::vector<std::vector<Line>> boxes;  // [receiver]

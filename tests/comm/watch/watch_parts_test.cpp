@@ -8,7 +8,7 @@ using namespace chexnet;
 namespace {
 
 constexpr double kSilence_s = FakeCluster::kTimeout_s;
-// A rank that stops may have been reported of so long ago.
+// The last report of a rank that stops may be so old.
 constexpr double kSinceReport_s =
     Reporter::kReportEvery_s + FakeCluster::kHeartbeat_s;
 

@@ -49,7 +49,7 @@ int listening_sockets() {
   return count;
 }
 
-// The exit code of `action` in a process of its own; 137 when it hangs.
+// The exit code of `action` in a separate process; 137 when it hangs.
 template <class Action>
 int code_of_child(Action action) {
   const pid_t child = fork();

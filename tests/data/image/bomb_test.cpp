@@ -21,8 +21,8 @@ namespace {
 using Bytes = std::vector<std::byte>;
 constexpr long kMiB = 1 << 20;
 
-// The largest resident memory of a process of its own that runs `action`,
-// bytes; -1 when it failed.
+// The largest resident memory of a new process that runs `action`, bytes; -1
+// when it failed.
 long resident_bytes(const std::function<void()>& action) {
   const pid_t child = fork();
   if (child == 0) {
@@ -40,7 +40,7 @@ long resident_bytes(const std::function<void()>& action) {
                                                        : -1;
 }
 
-// What `action` needs on top of this process's own memory.
+// What `action` needs on top of this process's memory.
 long needed_bytes(const std::function<void()>& action) {
   const long with = resident_bytes(action);
   return with < 0 ? with : std::max(0L, with - resident_bytes([] {}));

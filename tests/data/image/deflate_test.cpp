@@ -1,4 +1,4 @@
-// Every stream here is also zlib's to read: the same outcome, the same bytes,
+// zlib also reads every deflate stream here: the same outcome, the same bytes,
 // the same end, by every loop of this processor.
 #include "data/image/deflate.hpp"
 
@@ -37,7 +37,7 @@ size_t size_of(const ByteVector& stream, size_t most = size_t{1} << 22) {
   return zlib_inflated(stream, most).bytes.size();
 }
 
-// The size is zlib's, and the stream is whole.
+// The size is zlib's, and the deflate stream is whole.
 void check_whole(const ByteVector& stream) {
   const size_t size = size_of(stream);
   CHECK(inflated(stream, size) == kWhole);
@@ -127,7 +127,8 @@ TEST_CASE("deflate: mutated streams end as zlib says", "[arithmetic]") {
     ByteVector bad = good;
     const auto length = static_cast<uint32_t>(bad.size());
     for (uint32_t n = 1 + random.below(3); n > 0; --n) {
-      // Half of them behind the codes, where a change is another stream.
+      // Half of them after the codes, where a change makes another deflate
+      // stream.
       const uint32_t at = random.below(2) == 0
                               ? random.below(length)
                               : length / 2 + random.below(length - length / 2);

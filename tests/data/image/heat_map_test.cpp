@@ -17,7 +17,8 @@ TEST_CASE("boxes meet in their intersection") {
 TEST_CASE("a center crop lies where the reader cuts it") {
   CHECK(center_crop_place(256, 224) == Box{0.0625, 0.0625, 0.9375, 0.9375});
   CHECK(center_crop_place(224, 224) == Box{});
-  // A slack of 3 pixels: 2 are cut off at the left and the top, 1 behind.
+  // A slack of 3 pixels: 2 are cut off at the left and the top, 1 at the other
+  // ends.
   CHECK(center_crop_place(35, 32) ==
         Box{2 / 35.0, 2 / 35.0, 34 / 35.0, 34 / 35.0});
 }

@@ -1,5 +1,5 @@
-// Every file here is also TurboJPEG's to read: what our decoder takes has its
-// pixels, on every instruction set of this processor.
+// TurboJPEG also reads every file here: where our decoder takes it, the pixels
+// are equal, on every instruction set of this processor.
 #include <turbojpeg.h>
 
 #include <algorithm>
@@ -136,7 +136,7 @@ TEST_CASE("the end of a scan is where TurboJPEG finds it", "[jpeg]") {
   CHECK(taken(file) == 0);  // TurboJPEG: extraneous bytes
   file = encoded(picture(40, 40, 60, random), 90);
   file.insert(file.end(), 100, std::byte{0x55});
-  CHECK(taken(file) == all());  // behind the end mark
+  CHECK(taken(file) == all());  // after the end mark
 }
 
 TEST_CASE("what is no plain gray JPEG is left to TurboJPEG", "[jpeg]") {

@@ -29,7 +29,7 @@ struct Source {
   size_t at = 0;
 };
 
-// libpng's own gray; empty when the file is not 8-bit gray.
+// libpng's gray; empty when the file is not 8-bit gray.
 Pixels by_libpng(std::span<const std::byte> bytes) {
   png_structp png =
       png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -184,7 +184,7 @@ TEST_CASE("a PNG's damage is named even where its CRC was mended") {
   // Adler-32 is its end.
   const auto mended = [&](size_t at_from_end) {
     auto file = good.file;
-    const size_t end = file.size() - 12 - 4;  // of the stream
+    const size_t end = file.size() - 12 - 4;  // of the zlib stream
     file[end - at_from_end] ^= std::byte{1};
     const auto body = std::span(file).subspan(33 + 4, end - 33 - 4);
     std::vector<std::byte> crc;

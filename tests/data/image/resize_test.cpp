@@ -22,8 +22,8 @@ GrayImage pattern(int width, int height) {
 
 }  // namespace
 
-// SHA-256 of what torch 2.11.0's interpolate(uint8, mode="bilinear",
-// antialias=True) makes of the same pattern.
+// SHA-256 of the result of torch 2.11.0's interpolate(uint8, mode="bilinear",
+// antialias=True) for the same pattern.
 TEST_CASE("antialias equals PyTorch's uint8 kernel bit for bit") {
   struct Case {
     int width, height, size;

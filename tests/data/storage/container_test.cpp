@@ -110,7 +110,7 @@ TEST_CASE("an entry lies inside its container, to the byte") {
                     ContainerKind::kTar, 100));
   CHECK_FALSE(is_possible({.offset = 90, .length = 10, .skip = 91},
                           ContainerKind::kTar, 100));
-  // A record has 12 bytes before its data and 4 behind.
+  // A record has 12 bytes before its data and 4 after.
   CHECK(
       is_possible({.offset = 50, .length = 34}, ContainerKind::kTfrecord, 100));
   CHECK_FALSE(

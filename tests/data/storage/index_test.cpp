@@ -1,4 +1,4 @@
-// Index files are kept, found again, and never believed.
+// Index files are kept, found again, and never trusted.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,7 +119,7 @@ TEST_CASE("an index that others can write is not used") {
     REQUIRE(chown(archive.index.c_str(), 65534, 65534) == 0);  // nobody
     CHECK_FALSE(read(file, ContainerKind::kTar).from_index);
   }
-  // What is no file of its own: a link, a folder.
+  // What is no regular file: a link, a folder.
   read(file, ContainerKind::kTar);
   fs::rename(archive.index, archive.folder / "moved");
   fs::create_symlink(archive.folder / "moved", archive.index);

@@ -1,4 +1,4 @@
-// What a local store does when files are gone, come back, or are none.
+// A local store when files are gone, come back, or are no files.
 #include <sys/stat.h>
 
 #include <chrono>
@@ -36,7 +36,7 @@ TEST_CASE("links that make loops end") {
   int ticks = 0;
   const auto files =
       local_store()->list(folder.path().string(), [&] { ++ticks; });
-  // Each folder by its own name and through the link of the other.
+  // Each folder by its name and through the link of the other.
   CHECK(files.size() == 4);
   CHECK(ticks < 30);
   // Many links to one folder: it is listed under some of its names only.

@@ -1,4 +1,4 @@
-// What is said of storage that does not answer, and when.
+// Messages about storage that does not answer, and when they come.
 #include "data/storage/outage_log.hpp"
 
 #include <thread>
@@ -13,7 +13,7 @@ using namespace chexnet;
 
 namespace {
 
-// What `action` puts into the log file.
+// The text that `action` puts into the log file.
 std::string logged(const std::function<void()>& action) {
   const ScratchFolder folder;
   const std::string path = (folder / "log.txt").string();

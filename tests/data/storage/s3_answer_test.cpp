@@ -1,4 +1,4 @@
-// What S3 servers say: listings of several makers, and refusals that say what
+// Answers of S3 servers: listings of several makers, and refusals that say what
 // to do.
 #include "data/storage/s3_answer.hpp"
 

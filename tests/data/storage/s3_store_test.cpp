@@ -31,7 +31,7 @@ Answer refusal(int status, const std::string& code) {
 }
 Answer failure(const std::string& why) { return {{0, why, {}}, ""}; }
 
-// Gives the answers in turn, the last one for ever, and keeps what was asked.
+// Gives the answers in turn, the last one for ever, and keeps the requests.
 struct Script {
   std::deque<Answer> answers;
   std::vector<HttpRequest> requests;
@@ -360,7 +360,7 @@ TEST_CASE("a listing is followed from page to page, below its prefix only") {
 }
 
 // A server that never comes to an end: pages with ever new tokens, and a last
-// one behind the bounds.
+// one beyond the bounds.
 TEST_CASE("a listing is bounded in bytes and in time") {
   const auto page = [](int i, size_t filling) {
     return whole("<ListBucketResult><Contents><Key>set/" + std::to_string(i) +

@@ -111,7 +111,7 @@ TEST_CASE("members of tar and tar.gz archives are read where they lie") {
     check_all(out + "/images.tar.gz", ContainerKind::kTarGz, files);
   }
   // Several gzip members after each other, as parallel compressors write them,
-  // and zeros behind.
+  // then zeros.
   shell(
       "split -b 100000 ../gnu.tar ../part. && for p in ../part.*; do gzip -c "
       "$p; done > "
@@ -255,7 +255,7 @@ TEST_CASE("an image that is a link or sparse is told, behind the others") {
     REQUIRE(std::system(("cd " + (folder / "in").string() + " && " + command)
                             .c_str()) == 0);
   };
-  // Nine pieces: the list of them goes on behind the member's header.
+  // Nine pieces: the list of them goes on after the member's header.
   shell(
       "ln a.png hard.png && ln -s a.png soft.JPG && ln -s a.png soft.txt && "
       "for i in 1 2 3 4 5 6 7 8 9; do printf x | dd of=s.png bs=1 conv=notrunc "

@@ -116,7 +116,7 @@ TEST_CASE("fields of another wire type are passed over, as unknown ones are") {
           }).find("has no image/encoded") != std::string::npos);
   }
   const std::string good = encode_example(example_of("pixels", "a.png"));
-  // An int64 as a fixed64 behind the Example, and a varint within its features.
+  // An int64 as a fixed64 after the Example, and a varint within its features.
   const std::string more =
       good + std::string("\x11\x01\x02\x03\x04\x05\x06\x07\x08", 9);
   CHECK(decode_example(span_of(more), "x").labels ==

@@ -28,8 +28,8 @@ struct Capture {
   std::vector<Item> items;
   // Where events of the capture were recorded last.
   std::map<cudaEvent_t, size_t> records;
-  // How many items of each stream come before what a stream gets next; and
-  // before a record, by its place.
+  // How many items of each CUDA stream come before what a stream gets next; and
+  // before a record, by its index.
   std::vector<std::vector<size_t>> before;
   std::map<size_t, std::vector<size_t>> before_record;
   std::vector<size_t> count;  // items of each stream
@@ -197,7 +197,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete graph;
   return cudaSuccess;
 }
-// What was launched is still done.
+// Launched work is still done.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   for (cudaStream_t stream : exec->own) cudaStreamDestroy(stream);
   delete exec;

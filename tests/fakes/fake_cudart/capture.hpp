@@ -1,13 +1,13 @@
 // Streams that a thread captures, and the graphs that come of it: pieces of
 // work, and the waits between streams. A launch of a graph enqueues the pieces
 // anew, in the order of the capture, on the stream of the launch and on streams
-// of the graph's own; what the graph holds is ordered by its own waits alone,
-// and is behind what its stream had to do, and before what it gets.
+// of the graph. Only the graph's waits order its pieces, and all of them come
+// after the stream's earlier work and before its later work.
 //
 // What CUDA refuses while a thread captures (cudaStreamCaptureModeThreadLocal)
-// is refused here: waits and questions of the host, new memory, pageable
-// copies, waits for events that were recorded before, and branches that do not
-// come back.
+// is refused here: waits and queries of the host, new memory, pageable copies,
+// waits for events that were recorded before, and branches that do not come
+// back.
 #pragma once
 
 #include <cuda_runtime_api.h>

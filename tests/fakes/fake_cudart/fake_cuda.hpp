@@ -1,7 +1,7 @@
-// A CUDA runtime without a GPU, behind the real headers, for tests. A stream is
-// a thread that does what is enqueued, in order, each piece after a random
-// delay; an event is a fence. "Device memory" is memory of the host. A kernel
-// is a function given to cudaLaunchHostFunc.
+// A CUDA runtime without a GPU, with the real headers, for tests. A stream is a
+// thread that does what is enqueued, in order, each piece after a random delay;
+// an event is a fence. "Device memory" is memory of the host. A kernel is a
+// function given to cudaLaunchHostFunc.
 //
 // Two pieces of work are ordered by what orders them on a GPU and by nothing
 // else, so that a missing event gives wrong numbers and, under the thread
@@ -29,7 +29,7 @@ struct Options {
 void configure(const Options& options);
 
 // An error that stays, as after an access out of bounds: every call that
-// concerns a device gives it, and what is enqueued is not done any more. From
+// concerns a device returns it, and enqueued work is not done any more. From
 // any thread. cudaSuccess: the device is well again, for the next test.
 void break_device(cudaError_t error);
 

@@ -28,7 +28,7 @@ Memory& memory() {
 }
 
 constexpr size_t kAlignment = 512;
-// What nobody wrote is a NaN in every floating type.
+// Memory that nobody wrote is a NaN in every floating type.
 constexpr int kUnwritten = 0xff;
 
 cudaError_t take(void** out, size_t bytes, int device) {
@@ -45,7 +45,7 @@ cudaError_t take(void** out, size_t bytes, int device) {
   return cudaSuccess;
 }
 
-// As on a GPU, freeing waits for all that runs there.
+// As on a GPU, freeing waits for all work there.
 cudaError_t give_back(void* piece, bool is_device) {
   if (piece == nullptr) return noted(device_error());
   int device = current_device();
@@ -125,8 +125,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
   return checked();
 }
 
-// Ordinary memory is read before the call returns and has been written when it
-// returns; pinned memory is touched when the stream gets there.
+// Ordinary memory is read, or complete, before the call returns; pinned memory
+// is touched when the CUDA stream gets there.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
                             cudaMemcpyKind, cudaStream_t stream) {
   cudaStream_t real = real_stream(stream);

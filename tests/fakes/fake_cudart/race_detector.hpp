@@ -1,5 +1,5 @@
-// Finds two uses of memory that nothing orders, whether or not this run has
-// them at the same time. Every stream and the host have a vector clock:
+// Finds two uses of memory that nothing orders, whether or not they come at the
+// same time here. Every stream and the host have a vector clock:
 //
 //   work on a stream    its clock takes the host's (a launch is after what the
 //                       host did) and counts one up
@@ -50,7 +50,7 @@ class RaceDetector {
     uint64_t at;
     const std::string* what;
   };
-  // What was last done with bytes [key, end).
+  // The last uses of bytes [key, end).
   struct Span {
     uintptr_t end;
     std::optional<Access> write;

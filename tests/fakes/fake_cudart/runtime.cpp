@@ -11,7 +11,7 @@
 // An event is the fence of its last record.
 struct CUevent_st {
   bool has_time = true;
-  // Guards what follows; of the threads that call the runtime.
+  // Guards the members below; for threads that call the runtime.
   std::mutex mutex;
   fake_cuda::Fence* fence = nullptr;
   int64_t launched_before = 0;  // its last record
@@ -152,8 +152,8 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
-// "Not ready" is noted as an error, as in older runtimes: who asks has to clear
-// it.
+// "Not ready" is noted as an error, as in older runtimes: the caller has to
+// clear it.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (is_capturing()) return refused(cudaErrorStreamCaptureUnsupported);
   if (device_error() != cudaSuccess) return checked();

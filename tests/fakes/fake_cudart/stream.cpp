@@ -31,7 +31,7 @@ using SharedStream = std::shared_ptr<CUstream_st>;
 
 // Never destroyed: threads of streams outlive main().
 struct State {
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::optional<Options> options;
   unsigned made = 0;
   std::vector<SharedStream> streams;   // but the default ones
@@ -101,7 +101,7 @@ void finish_streams() {
   }
 }
 
-// Behind what the default stream and the blocking ones have to do before.
+// After the earlier work of the default stream and the blocking ones.
 void put(cudaStream_t stream, std::function<void()> work) {
   const bool is_default = default_stream(stream->device) == stream;
   if (is_default) {
@@ -345,7 +345,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags,
   const Options& options = options_locked(s);
   *stream = new CUstream_st(current_device(), flags, priority, options,
                             options.seed + 1000003U * ++s.made);
-  // What was enqueued is still done when it ends.
+  // It still does enqueued work when it ends.
   s.streams.emplace_back(*stream, [](cudaStream_t last) { last->push({}); });
   return cudaSuccess;
 }

@@ -13,8 +13,8 @@
 
 namespace fake_cuda {
 
-// Set once. Never freed: counting who still looks at it would order threads
-// that a GPU does not order.
+// Set once. Never freed: reference counting would order threads that a GPU does
+// not order.
 class Fence {
  public:
   static Fence* make();
@@ -36,19 +36,19 @@ class Fence {
 };
 
 // The stream that a handle stands for: nullptr and cudaStreamLegacy are the
-// default stream of the present device, cudaStreamPerThread is not made up.
+// default stream of the present device, cudaStreamPerThread is not supported.
 cudaStream_t real_stream(cudaStream_t handle);
 // Work for the stream, done unless the device is broken by then; kept where the
 // thread captures the stream. On the default stream it waits for all blocking
 // streams and they for it. Blocks while the stream has no room.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 void enqueue_made(cudaStream_t stream, Maker make);
-// What no GPU would have to do: it takes no room.
+// Work that no GPU would have: it takes no room.
 void enqueue_aside(cudaStream_t stream, std::function<void()> work);
-// What `first` holds now comes before what `then` gets from now on.
+// Present work of `first` comes before later work of `then`.
 void order(cudaStream_t first, cudaStream_t then);
 void record(cudaEvent_t event, cudaStream_t stream);
-// A host that asks for a moment again and again, and launches nothing, waits.
+// A host that polls a moment again and again, and launches nothing, waits.
 bool waits_by_asking();
 // All that was enqueued before has been done.
 void wait_for(cudaStream_t stream);
@@ -64,8 +64,9 @@ int current_device();
 
 }  // namespace fake_cuda
 
-// One thread takes pieces of work from a list. The list has no lock that the
-// thread shares with who enqueues: its only edge is from there to here.
+// One thread takes pieces of work from a list. The list has no lock that would
+// order the enqueuing thread after this one: its only edge is from there to
+// here.
 struct CUstream_st {
   CUstream_st(int device, unsigned flags, int priority,
               const fake_cuda::Options& options, unsigned seed);
@@ -76,7 +77,7 @@ struct CUstream_st {
   void want(uint32_t pieces);
   void want_all() { want(pushed_.load(std::memory_order_relaxed)); }
   // As on a real GPU a launch blocks while so many wait for their turn. Orders
-  // nothing: who enqueues learns of no work that it is done.
+  // nothing: the enqueuing thread does not learn which work is done.
   static constexpr int kRoom = 1024;
   void take_room();
   void give_room();

@@ -1,4 +1,4 @@
-// What the fake runtime sees of its own use: which memory each piece of work
+// What the fake runtime sees of its use: which memory each piece of work
 // touches, and whether events order it. Off until detect_races(): a test under
 // the thread sanitizer must not be ordered by a detector's lock.
 #pragma once
@@ -28,12 +28,13 @@ void saw_wait(cudaStream_t stream, cudaStream_t other);
 void saw_host_wait(cudaEvent_t event);
 void saw_host_wait(cudaStream_t stream);
 
-// How often the host waited until streams came to a place. An event is no proof
-// that the device has nothing left to do: when work was launched behind it, the
-// device goes on while the host waits. Asking without waiting is not counted.
+// How often the host waited until CUDA streams came to a point. An event is no
+// proof that the device has nothing left to do: when work was launched after
+// it, the device goes on while the host waits. Queries without waiting are not
+// counted.
 struct HostWaits {
-  int64_t for_all = 0;   // behind what was launched last
-  int64_t for_some = 0;  // for an event with work launched behind it
+  int64_t for_all = 0;   // until the last launched work was done
+  int64_t for_some = 0;  // for an event with work launched after it
 };
 HostWaits host_waits();
 // How much work uses() was told of.

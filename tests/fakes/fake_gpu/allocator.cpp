@@ -31,7 +31,7 @@ struct Block {
   std::vector<c10::Stream> other_streams = {};
 };
 
-// Freed, but streams other than its own still use it.
+// Freed, but other CUDA streams than its own still use it.
 struct Waiting {
   std::unique_ptr<Block> block;
   std::vector<cudaEvent_t> events;
@@ -168,8 +168,8 @@ struct DeviceAllocator final : c10::Allocator {
     Block* block = take((bytes + kPiece - 1) / kPiece * kPiece).release();
     std::byte* begin = block->begin;
     const size_t size = block->bytes;
-    // What nobody wrote is a NaN; and a new owner is a use of the memory: one
-    // that another stream still has in its hands is found here.
+    // Memory that nobody wrote is a NaN; and a new owner is a use of the
+    // memory: a race with another CUDA stream that still uses it is found here.
     launch_aside("a new tensor", {{begin, size, Use::kWrite}}, [begin, size] {
       std::memset(kernel_view(begin), kUnwritten, size);
     });

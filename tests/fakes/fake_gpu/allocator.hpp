@@ -20,12 +20,12 @@ bool is_pinned(const void* address);
 // stream: the memory is not reused before it is done.
 void copied_now(const void* address);
 
-// The memory is not reused before what `stream` has to do now is done.
+// The memory is not reused before the present work of `stream` is done.
 void used_on(const c10::DataPtr& data, const c10::Stream& stream);
 // A larger piece with the old one's bytes.
 void resize_storage(const c10::Storage& storage, size_t bytes);
-// Memory apart from all other, for graphs. What is taken from now on is of
-// `pool`, 0 = of no graph; a released pool's free memory is everybody's.
+// Separate memory for graphs. Memory taken from now on is of `pool`, 0 = of no
+// graph; a released pool's free memory is everybody's.
 int new_pool();
 void take_from_pool(int pool);
 void release_pool(int pool);

@@ -27,7 +27,7 @@ at::Tensor kernel_tensor(const void* data, size_t count, at::ScalarType type) {
   return at::from_blob(kernel_view(data), {static_cast<int64_t>(count)}, type);
 }
 
-// The communicator's own memory, alive until it is given back.
+// The communicator's memory, alive until it is given back.
 std::map<void*, c10::DataPtr>& pieces() {
   static auto* const pieces = new std::map<void*, c10::DataPtr>;
   return *pieces;

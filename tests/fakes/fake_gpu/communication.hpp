@@ -1,4 +1,4 @@
-// What the real communicator asks of the fake GPU's kernels.
+// The kernels of the fake GPU that the real communicator uses.
 #pragma once
 
 #include "model/cuda/nccl_communicator.hpp"

@@ -55,7 +55,7 @@ thread_local std::map<int, cudaStream_t> current;
 // The pool of a device hands out its streams in turns.
 constexpr size_t kPoolSize = 4;
 struct Pool {
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::map<std::pair<int, int>, std::vector<cudaStream_t>> streams;
   size_t next = 0;
 };

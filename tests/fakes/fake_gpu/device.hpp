@@ -31,7 +31,7 @@ c10::Stream current_stream();
 void launch(const std::string& what,
             const std::vector<RaceDetector::Range>& ranges,
             std::function<void()> kernel);
-// The same for what no GPU would have to do: there is always room for it.
+// The same for work that no GPU would have: there is always room for it.
 void launch_aside(const std::string& what,
                   const std::vector<RaceDetector::Range>& ranges,
                   std::function<void()> kernel);
@@ -49,14 +49,14 @@ struct Counters {
   // item(), copies that block, and whatever else leaves the device with nothing
   // to do when the host goes on.
   int64_t host_waits = 0;
-  // For an event behind which work is launched already.
+  // For an event after which work is launched already.
   int64_t waits_behind = 0;
 };
 Counters counters();
 // Pieces of work that the current stream has not done yet.
 int64_t pending_work();
 
-// Registers what is below with LibTorch; once.
+// Registers the fake GPU with LibTorch; once.
 void register_device();
 
 }  // namespace fake_gpu

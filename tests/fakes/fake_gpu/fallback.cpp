@@ -136,7 +136,7 @@ c10::Device device_of(const Stack& arguments) {
   return *device;
 }
 
-// Whether what is written is read, too: of operators in place.
+// Whether an operator reads what it writes: one that works in place.
 bool updates(const Call& call) {
   const c10::FunctionSchema& schema = call.op.schema();
   if (const auto adds = schema.argumentIndexWithName("adds"))
@@ -210,7 +210,7 @@ void note_traffic(const std::string& name, size_t bytes) {
   std::fflush(log);
 }
 
-// LibTorch's own function takes memory that it must grow for the host's.
+// LibTorch's function would grow the memory as if it were the host's.
 void resize_tensor(const at::Tensor& tensor, at::IntArrayRef sizes,
                    std::optional<at::MemoryFormat> memory_format) {
   const size_t bytes = at::detail::computeStorageNbytesContiguous(

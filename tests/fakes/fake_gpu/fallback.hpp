@@ -1,5 +1,5 @@
-// Every operator without an entry of its own runs on the CPU's implementation,
-// as a kernel on the current stream.
+// Every operator without an entry here runs on the CPU's implementation, as a
+// kernel on the current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// The fake GPU behind the interface of the CUDA library. Its device kind is
-// LibTorch's key for devices from outside, PrivateUse1.
+// The fake GPU with the interface of the CUDA library. Its device type is
+// PrivateUse1, which LibTorch keeps for devices of other projects.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
@@ -82,7 +82,7 @@ class Library final : public chexnet::CudaLibrary {
  public:
   Library() {
     register_device();
-    // As a driver that is unloaded: what is still enqueued is not done.
+    // As a driver that is unloaded: enqueued work is not done.
     std::atexit([] { fake_cuda::break_device(cudaErrorCudartUnloading); });
   }
   std::string device_kind() const override { return "privateuseone"; }

@@ -1,5 +1,6 @@
-// What a device must bring itself: making tensors, looking at their memory in
-// another shape, and copying between it and the host. The rest falls back.
+// The operators that a device must have itself: making tensors, views of their
+// memory in another shape, and copies between it and the host. The rest falls
+// back.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/CPUFallback.h>

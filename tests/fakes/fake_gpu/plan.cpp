@@ -1,8 +1,8 @@
-// The host must give an operator's outputs their shapes before its kernel has
-// run. Structured operators bring a function for that, and come here with their
-// outputs made. For the others the operator runs once on the host, on zeros of
-// the inputs' shapes, and what came out is remembered for all later calls with
-// such inputs:
+// The host must give an operator's outputs their shapes before its kernel is
+// done. Structured operators bring a function for that, and come here with
+// their outputs made. For the others the operator is called once on the host,
+// on zeros of the inputs' shapes, and what came out is remembered for all later
+// calls with such inputs:
 //
 //   host     plan(op, shapes) -> empty outputs -> launch           -> returns
 //   stream                                         ... CPU kernel, copies into
@@ -23,7 +23,7 @@ namespace {
 
 constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
 
-// What the schema does not say: training writes the running statistics.
+// The schema does not say it: training writes the running statistics.
 bool writes_unsaid(const c10::FunctionSchema& schema, size_t argument) {
   return schema.name() == "aten::native_batch_norm" &&
          (argument == 3 || argument == 4);
@@ -133,7 +133,7 @@ at::Tensor host_number(const at::Tensor& tensor) {
 // The calls of an operator on threads of streams, and on the host's zeros.
 void call_on_cpu(const c10::OperatorHandle& op, Stack& stack) {
   const at::AutoDispatchBelowADInplaceOrView below;
-  // A convolution that names a back end of its own is an ordinary one here.
+  // A convolution that names a back end is an ordinary one here.
   const std::string& name = op.schema().name();
   if (name == "aten::convolution_overrideable") {
     static const auto convolution =

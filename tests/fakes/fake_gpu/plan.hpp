@@ -1,4 +1,4 @@
-// What shapes an operator's results have, before its kernel has run.
+// The shapes of an operator's results, before its kernel is done.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ struct Shape {
   std::vector<int64_t> sizes, strides;
   at::ScalarType type = at::kFloat;
 };
-// What an operator makes of inputs of certain shapes, types and values of the
+// An operator's results for inputs of certain shapes, types and values of the
 // host.
 struct Plan {
   std::vector<std::vector<Shape>> results;    // [return][tensor], of new ones
@@ -42,8 +42,8 @@ bool on_device(const at::Tensor& tensor);
 // when the operator is launched, as an argument of a CUDA kernel.
 at::Tensor host_number(const at::Tensor& tensor);
 
-// Calls `with` for each tensor of an argument, and puts what it returns in its
-// place; the argument is a copy.
+// Calls `with` for each tensor of an argument, and replaces it by the result;
+// the argument is a copy.
 template <class With>
 c10::IValue mapped(const c10::IValue& value, const With& with) {
   if (value.isTensor()) {

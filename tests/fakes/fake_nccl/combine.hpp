@@ -1,4 +1,4 @@
-// What the fake NCCL does with the ranks' values, in each type.
+// How the fake NCCL combines the ranks' values, in each type.
 #pragma once
 
 #include <nccl.h>

@@ -24,7 +24,8 @@
 namespace fake_nccl {
 namespace {
 
-// What a communicator's work on streams needs; it may outlive the communicator.
+// State of a communicator's work on CUDA streams; it may outlive the
+// communicator.
 struct World {
   int rank = 0, ranks = 1;
   int device = fake_cuda::current_device();  // of the thread that starts it
@@ -95,8 +96,8 @@ bool connects_late() {
   return late == nullptr || std::strcmp(late, "0") != 0;
 }
 
-// Where NCCL writes what it has to say; null: it is not to say it. As NCCL
-// does, the environment is read once, and the file stays open.
+// Where NCCL writes its log; null: it does not. As NCCL does, the environment
+// is read once, and the file stays open.
 FILE* debug_file() {
   static FILE* const file = [] {
     const char* level = std::getenv("NCCL_DEBUG");
@@ -117,8 +118,8 @@ void info(const std::string& text) {
                  text.c_str());
 }
 
-// In the words of NCCL 2.28: GPUs behind one NVLink switch, one channel, whose
-// tree is a chain.
+// In the words of NCCL 2.28: GPUs on one NVLink switch, one channel, whose tree
+// is a chain.
 void tell_of_links(const World& world, bool through_host_memory) {
   const int rank = world.rank, last = world.ranks - 1;
   const auto gpu = [](int r) {

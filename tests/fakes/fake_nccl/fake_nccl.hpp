@@ -1,15 +1,15 @@
 // NCCL without a GPU, on the fake CUDA runtime, for tests: ranks are threads or
 // processes of this host that meet in shared memory. A collective is work of
-// its stream. What ncclCommAbort and ncclCommDestroy free is really freed, so
-// that the address sanitizer sees a use after them.
+// its CUDA stream. What ncclCommAbort and ncclCommDestroy free is really freed,
+// so that the address sanitizer sees a use after them.
 #pragma once
 
 #include <nccl.h>
 
 namespace fake_nccl {
 
-// What goes wrong. Collectives are counted from 0 on each communicator; -1:
-// none. From the environment unless set_faults() is called, as in
+// The faults. Collectives are counted from 0 on each communicator; -1: none.
+// From the environment unless set_faults() is called, as in
 // FAKE_NCCL_FAULTS="rank=1,never_completes_at=3".
 struct Faults {
   int rank = -1;  // that has them; -1: all

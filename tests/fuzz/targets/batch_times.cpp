@@ -1,5 +1,5 @@
-// What squeue, qstat, bjobs and flux print about the time that is left, and
-// what batch systems say of a job in variables and files.
+// The output of squeue, qstat, bjobs and flux about the time that is left, and
+// a job's variables and files of batch systems.
 #include "chexnet/launch/batch_system.hpp"
 #include "fuzz/memory_file.hpp"
 

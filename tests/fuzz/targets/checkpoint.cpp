@@ -1,4 +1,4 @@
-// What state.json says of the files of its checkpoint.
+// The files of a checkpoint in its state.json.
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
-// A config and --set assignments (NULs between them): what is taken is written
-// and read again as the same, and check_for_training() has a word for the rest.
+// A config and --set assignments (NULs between them): what is accepted reads
+// back the same after writing, and check_for_training() has a message for the
+// rest.
 #include "chexnet/config/load.hpp"
 #include "fuzz/memory_file.hpp"
 

@@ -25,7 +25,7 @@ std::vector<Record> records(const std::string& text) {
   return all;
 }
 
-// Bytes that no reader takes for itself.
+// Bytes without a meaning in CSV.
 size_t plain_bytes(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, [](char c) {
     return c != ',' && c != '"' && c != '\r' && c != '\n';

@@ -1,5 +1,5 @@
-// Streams of deflate, sound and damaged, by every loop: the same outcome and
-// the same bytes as zlib's.
+// Deflate streams, sound and damaged, by every loop: the same outcome and the
+// same bytes as zlib's.
 //
 //   input   kind, size of the output
 //           | a stream, or what zlib is to make one of

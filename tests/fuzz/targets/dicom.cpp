@@ -25,7 +25,7 @@ std::jmp_buf behind_the_input;
 
 }  // namespace
 
-// In place of the C library's, for this program.
+// Replaces the C library's, for this program.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" void __assert_fail(const char* what, const char* file, unsigned,
                               const char*) noexcept {
@@ -60,7 +60,7 @@ void release_large_memory() noexcept {
 
 }  // namespace
 
-// What MemoryBound does, which has no effect under the sanitizers.
+// Does the work of MemoryBound, which has no effect under the sanitizers.
 void* operator new(size_t bytes) {
   constexpr size_t kMost = size_t{64} << 20;
   void* memory = bytes > kMost ? nullptr : std::malloc(bytes);
@@ -106,7 +106,7 @@ void run(Bytes bytes) {
   // NOLINTNEXTLINE(cert-err52-cpp)
   if (setjmp(behind_the_input) == 0) {
     read(path);
-  } else {  // warnings were led into what is on the stack no more
+  } else {  // warnings went into an object that has left the stack
     release_large_memory();
     gdcm::Trace::SetWarning(false);
     gdcm::Trace::SetWarningStream(std::cerr);
@@ -129,7 +129,7 @@ std::string element(unsigned group, unsigned number, const std::string& vr,
          (is_long ? little(0, 2) + little(size, 4) : little(size, 2)) + value;
 }
 
-// What a file says of its pixels. There are always 16 of them.
+// A file's attributes of its pixels. There are always 16 of them.
 struct Pixels {
   unsigned allocated = 16, stored = 12;  // bits
   bool is_signed = false;
@@ -163,7 +163,7 @@ std::string file_of(const std::string& photometric, const std::string& more,
   return file + element(0x7fe0, 0x10, "OW", pixels);
 }
 
-// A sequence of one lookup table, with `count` entries by its own words.
+// A sequence of one lookup table that claims `count` entries.
 std::string lut_of(unsigned count) {
   const std::string table =
       element(0x28, 0x3002, "US",

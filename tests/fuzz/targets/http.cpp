@@ -1,5 +1,5 @@
 // Answers of an HTTP server, byte by byte, through libcurl: what comes is no
-// longer than what was asked for.
+// longer than what was requested.
 #include "data/storage/http.hpp"
 
 #include <arpa/inet.h>

@@ -9,7 +9,7 @@
 namespace chexnet::fuzz {
 namespace {
 
-// TurboJPEG's own gray, where the file is gray or YCbCr and has no EXIF block.
+// TurboJPEG's gray, where the file is gray or YCbCr and has no EXIF block.
 void compare(Bytes bytes, const DecodeLimits& limits) {
   const std::string text = text_of(bytes);
   if (text.find("Exif") != std::string::npos) return;

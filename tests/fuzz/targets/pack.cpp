@@ -37,7 +37,7 @@ std::optional<std::vector<std::string>> images_of(const std::string& path,
 void run(Bytes bytes) {
   static MemoryFile file;
   const auto stored = images_of("s3://b/x.pack", bytes);
-  // One that is cut off behind its table is not mapped at all.
+  // One that is cut off after its table is not mapped at all.
   const auto mapped = images_of(file.holding(bytes), bytes);
   require(!mapped || mapped == stored,
           "a pack that is mapped is what it is in a store");
@@ -48,8 +48,8 @@ uint32_t sum_of(Bytes bytes, uint64_t from, uint64_t count) {
   return crc32c(bytes.subspan(from, std::min(count, bytes.size() - from)));
 }
 
-// The header's own checksum, and where the header is JSON those of names and
-// table in it.
+// The header's checksum, and where the header is JSON those of names and table
+// in it.
 void mend(std::vector<std::byte>& bytes) {
   if (bytes.size() < kPackPage) return;
   uint32_t length = 0;

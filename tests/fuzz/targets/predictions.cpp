@@ -8,7 +8,7 @@ namespace {
 
 bool same(double a, double b) { return a == b || (a != a && b != b); }
 
-// A manifest for tables without labels of their own.
+// A manifest for tables without labels.
 const Manifest& known() {
   static const Manifest manifest = [] {
     Manifest m;

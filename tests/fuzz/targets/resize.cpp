@@ -1,5 +1,5 @@
 // Any region of any picture to any size: the area kernel against its
-// definition, and a region against the same pixels as a picture of their own.
+// definition, and a region against the same pixels as a whole picture.
 #include "fuzz/resize_input.hpp"
 
 namespace chexnet::fuzz {

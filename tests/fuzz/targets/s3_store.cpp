@@ -1,9 +1,9 @@
-// An object store whose server answers anything: reads give what was asked for
+// An object store whose server answers anything: reads give the requested bytes
 // or an error, listings end.
 //
-// The input is who asks (one byte), the path that is asked for up to a line
-// break, and answers, a NUL between them: status (one byte), Content-Range up
-// to a line break, body.
+// The input is the caller's settings (one byte), the requested path up to a
+// line break, and answers, a NUL between them: status (one byte), Content-Range
+// up to a line break, body.
 #include <deque>
 #include <map>
 

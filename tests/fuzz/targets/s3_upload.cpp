@@ -1,5 +1,5 @@
-// A server that answers anything while files are sent to it: what went up is
-// the file, whole, or an error tells, and no upload is left half done.
+// A server that answers anything while files are sent to it: either the whole
+// file went up or there is an error, and no upload is left half done.
 //
 // The input is the length of the file (one byte), then answers, a NUL between
 // them: status (one byte), ETag up to a line break, Content-Range up to a line

@@ -1,5 +1,5 @@
-// safetensors files: what is taken covers the data exactly, a file is what its
-// bytes are, and what is written reads back equal.
+// safetensors files: accepted arrays cover the data exactly, a file is read as
+// its bytes are, and a written file reads back equal.
 #include "chexnet/core/safetensors.hpp"
 
 #include <cstring>

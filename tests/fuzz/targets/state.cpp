@@ -1,5 +1,5 @@
-// state.json of a checkpoint: what a resume takes from it is written again as
-// the same text.
+// state.json of a checkpoint: the state that a resume takes from it is written
+// as the same text.
 #include "chexnet/train/run/train_state.hpp"
 #include "fuzz/target.hpp"
 

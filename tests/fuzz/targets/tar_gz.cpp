@@ -43,8 +43,8 @@ std::string gzipped(const std::string& text, int level) {
   return packed;
 }
 
-// CRC-32 and length behind the deflate stream of the first gzip member, where
-// it has one without a head of its own.
+// CRC-32 and length after the deflate stream of the first gzip member, where it
+// has one with a plain header.
 void mend(std::vector<std::byte>& bytes) {
   constexpr size_t kHead = 10;
   if (bytes.size() < kHead || bytes[3] != std::byte{0}) return;

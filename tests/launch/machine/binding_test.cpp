@@ -174,7 +174,7 @@ TEST_CASE("where ranks belong on machines of many kinds") {
           "good 0 | good 1");
     CHECK(text_of(decide_placement(made_up(1, 2), cpu_ranks({{0}, {1}}),
                                    true)) == "good 0 | good 1");
-    // More ranks than cores: they share, and nothing can be bettered.
+    // More ranks than cores: they share, and nothing can be improved.
     CHECK(text_of(decide_placement(
               made_up(1, 2), cpu_ranks({all(1), all(1), all(1)}), false)) ==
           "good 0-1 | good 0-1 | good 0-1");

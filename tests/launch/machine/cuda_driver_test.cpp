@@ -1,5 +1,5 @@
-// Over a made-up libcuda.so.1 (tests/fakes/cuda_driver.c), which the loader
-// takes for the driver: it is open already under that name.
+// Over a fake libcuda.so.1 (tests/fakes/cuda_driver.c), which the loader takes
+// for the driver: it is open already under that name.
 #include "chexnet/launch/machine/cuda_driver.hpp"
 
 #include <dlfcn.h>
@@ -65,7 +65,7 @@ TEST_CASE("a driver that does not start is no driver without GPUs") {
 }
 
 TEST_CASE("a thread that the driver starts takes no signals") {
-  std::thread([] {}).join();  // with the first comes a sanitizer's own
+  std::thread([] {}).join();  // with the first comes a sanitizer's thread
   const auto before = threads();
   ask("thread");
   int started = 0;

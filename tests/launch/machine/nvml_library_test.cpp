@@ -1,4 +1,4 @@
-// NVML through its real interface, over a made-up library of the driver.
+// NVML through its real interface, over a fake library of the driver.
 #include "chexnet/launch/machine/host_checks.hpp"
 #include "chexnet/launch/machine/nvml.hpp"
 #include "chexnet/launch/machine/topology.hpp"

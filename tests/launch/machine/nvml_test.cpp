@@ -1,4 +1,4 @@
-// The management library behind a table of functions: an old driver, a GPU that
+// The management library as a table of functions: an old driver, a GPU that
 // tells little, MIG.
 #include "chexnet/launch/machine/nvml.hpp"
 
@@ -13,7 +13,7 @@ using namespace nvml_types;
 
 namespace {
 
-// What the fake library does; NVML's functions carry no state of their own.
+// What the fake library does; NVML's functions carry no state.
 int open_count = 0, xids_left = 0;
 constexpr int kOk = 0, kNotSupported = 3;
 

@@ -1,5 +1,5 @@
-// Made-up maps for BatchNorm's kernels on the CPU, and what its definition
-// makes of them, in double. Maps are [row][channel], as floats here and in the
+// Synthetic maps for BatchNorm's kernels on the CPU, and the results of its
+// definition, in double. Maps are [row][channel], as floats here and in the
 // kernels' elements there.
 #pragma once
 
@@ -67,7 +67,7 @@ void on_grid(const KernelGrid& g, const Launch& launch, const Kernel& kernel) {
                            order_of(g.row_blocks, launch.backwards), kernel);
 }
 
-// A type of elements, and what its kernels compute of a case.
+// A type of elements, and its kernels' results for a case.
 template <class Computed>
 struct TypeOfElements {
   std::string name;

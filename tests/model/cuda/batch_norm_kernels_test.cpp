@@ -1,4 +1,4 @@
-// The kernels' own source on threads of the CPU, against sums in double.
+// The kernels' source on threads of the CPU, against sums in double.
 #include "model/cuda/batch_norm_cases.hpp"
 
 namespace chexnet {

@@ -1,5 +1,5 @@
-// The kernels that pool in the pass of BatchNorm, their own source on threads
-// of the CPU: forward against BatchNorm's kernel and loops over windows, to the
+// The kernels that pool in the pass of BatchNorm, their source on threads of
+// the CPU: forward against BatchNorm's kernel and loops over windows, to the
 // bit; backward against sums in double.
 #include "model/cuda/batch_norm_cases.hpp"
 

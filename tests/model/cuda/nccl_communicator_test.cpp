@@ -34,8 +34,8 @@ void step(GpuRank& gpu, float value, GpuRank::Values& result) {
   reducer.wait_until_finished();
 }
 
-// Five times on three ranks: kernels write, all gather, kernels read; what was
-// not everybody's.
+// Five times on three ranks: kernels write, all gather, kernels read; returns
+// values that were not everybody's.
 std::vector<std::string> wrong_gathers() {
   return rank_results(3, [&](Communicator& world) {
     std::string wrong;
@@ -53,7 +53,7 @@ std::vector<std::string> wrong_gathers() {
   });
 }
 
-// Five steps on three ranks; what was not the mean.
+// Five steps on three ranks; returns values that were not the mean.
 std::vector<std::string> wrong_means(GradientCompression compression) {
   return rank_results(3, [&](Communicator& world) {
     std::string wrong;
@@ -310,7 +310,7 @@ TEST_CASE("a peer that comes late is named, and the step ends well") {
 
 TEST_CASE("what the host calls waiting is what the GPU says it was") {
   // Rank 1 is late; rank 0's host also comes late to its wait, so that it finds
-  // all done: its own clock would say that nothing was waited for.
+  // all done: by the host's clock it would have waited for nothing.
   std::atomic<bool> first_has_computed{false};
   // Begin and end of the time in which only rank 1 computed, and the end of
   // all.

@@ -1,6 +1,6 @@
 // How much bf16 spoils the gradient of a dense block, whose channels are read
-// by a BatchNorm of each later layer: by kernels that take away once what all
-// readers' means take, and where each reader adds its whole gradient. Between a
+// by a BatchNorm of each later layer: by kernels that subtract the means of all
+// readers once, and where each reader adds its whole gradient. Between a
 // layer's gradient and that of its BatchNorm stands a matrix.
 #include "model/cuda/batch_norm_cases.hpp"
 #include "model/cuda/kernel_grid.hpp"
@@ -20,7 +20,7 @@ struct Reader {
 
 struct Block {
   Values x, mean, var;
-  Values dy;                    // of the reader behind the block
+  Values dy;                    // of the reader after the block
   std::vector<Reader> readers;  // that one, then the layers', the last first
 };
 
@@ -116,7 +116,7 @@ Doubles by_kernels(const Block& b) {
                            {g.block_vectors, g.block_rows},
                            order_of(g.row_blocks, false), kernel);
   };
-  // To `done`: what is complete of the channels from there on.
+  // To `done`: the complete part of the channels from there on.
   const auto correct = [&](int64_t from, int64_t count) {
     const int vectors = static_cast<int>(count) / kWidth;
     decltype(dy) dx(static_cast<size_t>(kRows * vectors));

@@ -42,7 +42,7 @@ std::string refusal(const std::string& source, const std::string& gpu) {
   return "";
 }
 
-// Of LibTorch's own kernels, and what is nearest to them.
+// Of LibTorch's kernels, and what is nearest to them.
 std::vector<std::string> architectures() {
   std::vector<std::string> all = {"sm_75", "sm_80", "sm_86",
                                   "sm_89", "sm_90", "sm_100"};

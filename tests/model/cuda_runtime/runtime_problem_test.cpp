@@ -1,6 +1,6 @@
-// The real CUDA runtime over a made-up driver, which the loader takes for the
-// real one: it is open already under its name. The runtime asks once a process,
-// so each answer is a process of its own (CMakeLists.txt sets FAKE_DRIVER).
+// The real CUDA runtime over a fake driver, which the loader takes for the real
+// one: it is open already under its name. The runtime asks once a process, so
+// each answer needs a new process (CMakeLists.txt sets FAKE_DRIVER).
 #include "model/cuda/runtime_problem.hpp"
 
 #include <dlfcn.h>

@@ -265,8 +265,8 @@ TEST_CASE("a convolution of each kind is what its definition says") {
 
 namespace {
 
-// Behind its own BatchNorm and ReLU, as scoring leaves a 1x1 convolution; a 3x3
-// one reads such a map.
+// A map after BatchNorm and ReLU, as a 1x1 convolution leaves it in scoring,
+// and a 3x3 one reads it.
 template <class S>
 std::vector<double> scored(const Problem& p, const std::vector<double>& x,
                            const std::vector<double>& scale,

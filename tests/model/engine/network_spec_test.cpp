@@ -43,14 +43,14 @@ TEST_CASE(
     DenseNetSpec spec;
     bool computed;
   };
-  // Channels behind the transitions in the comments.
+  // The comments give the channels after each transition.
   for (const auto& c :
        std::vector<Case>{{{32, {2, 2, 2, 2}}, true},     // 64, 64, 64
                          {{32, {6, 12, 24, 16}}, true},  // 128, 256, 512
                          {{32, {5, 2, 2, 2}}, false},    // 112
                          {{32, {2, 3, 2, 2}}, false},    // 64, 80
                          {{32, {2, 2, 1, 2}}, false},    // 64, 64, 48
-                         {{32, {2, 2, 2, 5}}, true},     // none behind the last
+                         {{32, {2, 2, 2, 5}}, true},     // none after the last
                          {{48, {2, 2, 2, 2}}, false},    // growth
                          {{32, {2, 2, 2, 2}, 96}, false},  // stem
                          {{64, {2, 2, 2, 2}}, false}}) {   // 96, 112
@@ -64,8 +64,8 @@ TEST_CASE(
         "images of at least 32 pixels, not 31");
 }
 
-// What torchvision lists as GFLOPS of its weights (which counts multiply-adds),
-// less the head with its 1,000 classes.
+// torchvision's GFLOPS of its weights (it counts multiply-adds), less the head
+// with its 1,000 classes.
 TEST_CASE("multiply-adds are those of the published networks") {
   const auto millions = [](Architecture arch, double features) {
     return (forward_multiply_adds(network_spec(arch), 224) + 1000 * features) /

@@ -26,8 +26,8 @@ StemWeights drawn_stem(int64_t channels, std::mt19937& random) {
           {{out}, drawn(kOut, random)}};
 }
 
-// What BatchNorm divides, of a window of gray values in 0 ... 1 that lies
-// within the picture; `input` gives channel c of a pixel.
+// BatchNorm's dividend for a window of gray values in 0 ... 1 that lies within
+// the picture; `input` gives channel c of a pixel.
 template <class Input>
 double centered(const StemWeights& stem, size_t out,
                 const std::vector<double>& window, const Input& input) {

@@ -9,8 +9,7 @@ using namespace chexnet;
 
 namespace {
 
-// Of three ranks, the last of which has a config of its own; "" where that is
-// fine.
+// Of three ranks, the last of which has another config; "" where that is fine.
 std::string refusal(const Config& of_rank_2) {
   return error_of<ConfigError>([&] {
     ThreadWorld(3).run([&](Communicator& comm) {

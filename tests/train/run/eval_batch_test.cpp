@@ -43,7 +43,7 @@ TEST_CASE("a batch beyond the host's memory is refused before the work") {
   const auto comm = solo_communicator();
   CHECK_THROWS_AS(check_eval_batch(config, split, 1, *comm, true), ConfigError);
   check_eval_batch(config, split, 1, *comm,
-                   false);  // a GPU's memory is its own
+                   false);  // a GPU's memory is not shared
   split.rows.clear();
   check_eval_batch(config, split, 1, *comm, true);  // nothing is scored
 }

@@ -9,7 +9,7 @@ using namespace chexnet;
 
 namespace {
 
-// Flat, falling by half around `fall`, rising without end behind `rise`.
+// Flat, falling by half around `fall`, rising without end after `rise`.
 double loss_at(double rate, double fall, double rise) {
   const double x = std::log10(rate / fall);
   return 0.7 - 0.5 / (1 + std::exp(-4 * x)) + std::pow(rate / rise, 2);

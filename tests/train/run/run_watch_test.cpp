@@ -147,7 +147,7 @@ TEST_CASE("the mean under the table of ranks is of steps alone") {
         work(profiler, Phase::kForward, rank == 0 ? 100 : 300);
         work(profiler, Phase::kAllReduceWait, rank == 0 ? 200 : 0);
       });
-  // Of 200 s and 100 s, to which the test's own time comes.
+  // Of 200 s and 100 s, to which the test's time is added.
   CHECK(summaries[0].find("(66.7 %)") != std::string::npos);
   CHECK(summaries[0].find("(33.3 %)") != std::string::npos);
 }

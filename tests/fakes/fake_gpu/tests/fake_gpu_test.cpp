@@ -1,5 +1,6 @@
 // The fake GPU itself: it computes what the CPU computes, and finds what a GPU
-// would make of a wrong program. What ends a process is run in one of its own.
+// would make of a wrong program. Calls that end a process are made in a new
+// one.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/Event.h>
@@ -41,7 +42,7 @@ c10::Stream another_stream() {
       ->getStreamFromGlobalPool(gpu(), false);
 }
 
-// What the layers of a network ask for, in one small net.
+// The operators that a network's layers need, in one small net.
 struct Inputs {
   at::ScalarType type;
   at::MemoryFormat format;

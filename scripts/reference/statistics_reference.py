@@ -20,8 +20,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import average_precision_score, brier_score_loss, f1_score, roc_auc_score, roc_curve
 
 
-def made_up_cases():
-    """tests/eval/made_up_cases.hpp"""
+def synthetic_cases():
+    """tests/eval/synthetic_cases.hpp"""
     i = np.arange(400)
     label = ((i * 7 + i // 13) % 10 < 3).astype(int)
     a = ((i * 37) % 101 + 40 * label) / 141.0
@@ -78,7 +78,7 @@ def youden_threshold(y, s):
 
 
 def figures():
-    y, a, b, patients = made_up_cases()
+    y, a, b, patients = synthetic_cases()
     for hits, cases in ((0, 10), (10, 10), (3, 7), (81, 263), (999, 1000)):
         ci = binomtest(hits, cases).proportion_ci(method="wilson")
         print("wilson", hits, cases, ci.low, ci.high)

@@ -55,26 +55,26 @@ std::vector<RunSummary> summaries(const std::vector<std::string>& folders) {
 std::optional<LimitOutput> limit_of_run(const RunSummary& run) {
   const RunWaits& waits = run.waits;
   if (waits.seconds <= 0) return std::nullopt;
-  const WaitShares shares{.data = waits.data_s / waits.seconds,
-                          .allreduce = waits.allreduce_s / waits.seconds,
-                          .stalls = waits.stalls,
-                          .steps = waits.steps,
-                          .slowest_rank = run.slowest_rank.value_or(0),
-                          .slowest_ratio = run.slowest_ratio.value_or(1)};
+  const WaitFractions waiting{.data = waits.data_s / waits.seconds,
+                              .allreduce = waits.allreduce_s / waits.seconds,
+                              .stalls = waits.stalls,
+                              .steps = waits.steps,
+                              .slowest_rank = run.slowest_rank.value_or(0),
+                              .slowest_ratio = run.slowest_ratio.value_or(1)};
   return LimitOutput{
-      .report = limit_of(shares),
+      .report = limit_of(waiting),
       .evidence = {{"time of steps", readable_s(waits.seconds)},
                    {"waiting for data, mean of ranks",
-                    fixed(100 * shares.data, 1) + " %"},
+                    fixed(100 * waiting.data, 1) + " %"},
                    {"waiting for gradients, mean of ranks",
-                    fixed(100 * shares.allreduce, 1) + " %"},
-                   {"stalls", std::to_string(shares.stalls) + " in " +
-                                  counted(shares.steps, "step")}},
+                    fixed(100 * waiting.allreduce, 1) + " %"},
+                   {"stalls", std::to_string(waiting.stalls) + " in " +
+                                  counted(waiting.steps, "step")}},
       .json = {{"seconds", waits.seconds},
-               {"data_wait_fraction", shares.data},
-               {"allreduce_wait_fraction", shares.allreduce},
-               {"stalls", shares.stalls},
-               {"steps", shares.steps}}};
+               {"data_wait_fraction", waiting.data},
+               {"allreduce_wait_fraction", waiting.allreduce},
+               {"stalls", waiting.stalls},
+               {"steps", waiting.steps}}};
 }
 
 std::string status_json(const RunSummary& run) {

@@ -58,19 +58,18 @@ OpenedMpi open_side(MpiFamily family, const fs::path& launcher) {
   // A build without MPICH's headers has no library for it, whatever is
   // installed.
   if (!Plugin::exists(plugin_name(family)))
-    throw PluginError(std::string("this program was built without ") +
-                          mpi_title(family) + " (" + plugin_name(family) +
-                          " is not beside it)",
-                      std::string("start it by the mpirun of ") +
-                          mpi_title(other_mpi(family)) +
-                          ", or build it where there are the " + "headers of " +
-                          mpi_title(family));
+    throw PluginError(
+        formatted("this program was built without {} ({} is not beside it)",
+                  mpi_title(family), plugin_name(family)),
+        formatted("start it by the mpirun of {}, or build it where there are "
+                  "the headers of {}",
+                  mpi_title(other_mpi(family)), mpi_title(family)));
   std::string path;
   try {
     path = open_globally(candidates(family, launcher));
   } catch (const PluginError& e) {
-    throw PluginError(std::string("no library of ") + mpi_title(family) +
-                          " can be opened: " + e.happened,
+    throw PluginError(formatted("no library of {} can be opened: {}",
+                                mpi_title(family), e.happened),
                       library_hint(process_environment(), family));
   }
   return {family, path, Plugin(plugin_name(family))};

@@ -17,8 +17,10 @@ std::string expanded_path(const std::string& text) {
        open = text.find("${", at)) {
     const auto close = text.find('}', open);
     if (close == std::string::npos)
-      throw ConfigError("'${' without '}' in '" + text +
-                        "'. Hint: write ${NAME} or ${NAME:-default}");
+      throw ConfigError(
+          "'${{' without '}}' in '{}'. Hint: write ${{NAME}} or "
+          "${{NAME:-default}}",
+          text);
     out += text.substr(at, open - at);
     const std::string inside = text.substr(open + 2, close - open - 2);
     const auto fallback = inside.find(":-");
@@ -29,9 +31,10 @@ std::string expanded_path(const std::string& text) {
     else if (fallback != std::string::npos)
       out += inside.substr(fallback + 2);
     else
-      throw ConfigError("environment variable " + name +
-                        " is not set. Hint: export it, or write ${" + name +
-                        ":-default}");
+      throw ConfigError(
+          "environment variable {} is not set. Hint: export it, or write "
+          "${{{}:-default}}",
+          name, name);
     at = close + 1;
   }
   out += text.substr(at);

@@ -43,26 +43,32 @@ bool may_pass(int error) {
 
 void throw_unreadable(const std::string& origin, const std::string& path,
                       int error) {
-  const std::string text =
-      formatted("[{}] {}: cannot be read: {}. Hint: ", origin, path,
-                std::strerror(error));
+  const std::string reason = std::strerror(error);
   if (error == EMFILE || error == ENFILE)
-    throw OutageError(text + "too many open files: raise ulimit -n");
+    throw OutageError(
+        "[{}] {}: cannot be read: {}. Hint: too many open files: raise "
+        "ulimit -n",
+        origin, path, reason);
   if (may_pass(error))
     throw OutageError(
-        text +
-        "the storage does not answer: see dmesg and the file server; start "
-        "again when it does");
+        "[{}] {}: cannot be read: {}. Hint: the storage does not answer: see "
+        "dmesg and the file server; start again when it does",
+        origin, path, reason);
   // A run's config keeps paths as they were given.
   std::error_code ignored;
   if (path.find("://") != std::string::npos)
     throw AbsentError(
-        text + "only files of a file system are read here: copy it first");
-  const bool is_relative = error == ENOENT && !path.starts_with('/');
+        "[{}] {}: cannot be read: {}. Hint: only files of a file system are "
+        "read here: copy it first",
+        origin, path, reason);
+  if (error == ENOENT && !path.starts_with('/'))
+    throw AbsentError(
+        "[{}] {}: cannot be read: {}. Hint: it is relative to the working "
+        "folder, {}",
+        origin, path, reason, std::filesystem::current_path(ignored).string());
   throw AbsentError(
-      text + (is_relative ? "it is relative to the working folder, " +
-                                std::filesystem::current_path(ignored).string()
-                          : "check the path and its permissions"));
+      "[{}] {}: cannot be read: {}. Hint: check the path and its permissions",
+      origin, path, reason);
 }
 
 }  // namespace chexnet

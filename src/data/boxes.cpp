@@ -22,7 +22,7 @@ constexpr size_t kFields = 6;
 [[noreturn]] void fail(const std::string& path, int line,
                        const std::string& what, const std::string& hint) {
   throw DataError("[boxes] {}:{}: {}", path, line,
-                  printable(what + ". Hint: " + hint));
+                  printable(formatted("{}. Hint: {}", what, hint)));
 }
 
 bool is_header(const std::vector<std::string_view>& fields) {

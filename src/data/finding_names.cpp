@@ -30,10 +30,11 @@ FindingNames::FindingNames(const std::string& path, const S3Config& s3) {
   std::vector<std::string_view> fields;
   const auto fail = [&](const std::string& what) {
     throw DataError("[manifest] {}:{}: {}", path, csv.line(),
-                    printable(what + ". Hint: a line is a name of the table "
-                                     "and a finding, as in 'Pleural "
-                                     "Effusion,Effusion', below the header "
-                                     "'name,finding'"));
+                    printable(formatted(
+                        "{}. Hint: a line is a name of the table and a "
+                        "finding, as in 'Pleural Effusion,Effusion', below the "
+                        "header 'name,finding'",
+                        what)));
   };
   const bool has_header = csv.next(fields);
   if (!has_header || fields.size() != 2 || trimmed(fields[0]) != "name" ||

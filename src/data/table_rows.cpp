@@ -15,9 +15,10 @@
 namespace chexnet {
 
 void Table::fail(const std::string& what, const std::string& hint) const {
-  throw DataError("[manifest] {}:{}: {}", path, line,
-                  printable(shortened(what, kLongestError / 4) +
-                            ". Hint: " + shortened(hint, kLongestError / 4)));
+  throw DataError(
+      "[manifest] {}:{}: {}", path, line,
+      printable(formatted("{}. Hint: {}", shortened(what, kLongestError / 4),
+                          shortened(hint, kLongestError / 4))));
 }
 
 std::vector<std::string> read_header(

@@ -51,8 +51,8 @@ class Table {
   void add(const std::string& figure, const Estimate& estimate) {
     add(figure, estimate.value, interval_of(estimate.interval));
   }
-  void add(const std::string& figure, const Share& share) {
-    add(figure, share.value(), share.interval());
+  void add(const std::string& figure, const Proportion& proportion) {
+    add(figure, proportion.value(), proportion.interval());
   }
   std::string text() && { return std::move(text_); }
 
@@ -112,7 +112,7 @@ void add_bins(const Reliability& r, const std::string& binning,
     const bool empty = bin.cases == 0;
     table.add("mean_probability",
               empty ? std::nullopt : std::optional(bin.mean_probability));
-    table.add("rate", Share{bin.positives, bin.cases});
+    table.add("rate", Proportion{bin.positives, bin.cases});
   }
 }
 

@@ -79,12 +79,12 @@ std::optional<Interval> wilson_interval(size_t hits, size_t cases) {
                   hits == cases ? 1 : center + half};
 }
 
-double quantile(std::span<const double> ascending, double share) {
-  assert(!ascending.empty() && share >= 0 && share <= 1);
-  const double place = share * static_cast<double>(ascending.size() - 1);
-  const auto below = static_cast<size_t>(place);
+double quantile(std::span<const double> ascending, double level) {
+  assert(!ascending.empty() && level >= 0 && level <= 1);
+  const double position = level * static_cast<double>(ascending.size() - 1);
+  const auto below = static_cast<size_t>(position);
   const size_t above = std::min(below + 1, ascending.size() - 1);
-  const double part = place - static_cast<double>(below);
+  const double part = position - static_cast<double>(below);
   const double step = ascending[above] - ascending[below];
   // As numpy does it, to the last bit: from the nearer end.
   return part < 0.5 ? ascending[below] + step * part

@@ -88,12 +88,12 @@ std::optional<double> threshold_of_specificity(std::span<const double> scores,
   return lowest;
 }
 
-std::optional<double> Share::value() const {
+std::optional<double> Proportion::value() const {
   if (cases == 0) return std::nullopt;
   return share(hits, cases);
 }
 
-std::optional<Interval> Share::interval() const {
+std::optional<Interval> Proportion::interval() const {
   return wilson_interval(hits, cases);
 }
 

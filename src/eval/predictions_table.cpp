@@ -75,9 +75,10 @@ class TableReader {
   // A cell may hold a NUL.
   [[noreturn]] void fail(const std::string& what,
                          const std::string& hint) const {
-    throw DataError("[predictions] {}:{}: {}", path_, csv_.line(),
-                    printable(shortened(what, kLongestError / 4) +
-                              ". Hint: " + shortened(hint, kLongestError / 4)));
+    throw DataError(
+        "[predictions] {}:{}: {}", path_, csv_.line(),
+        printable(formatted("{}. Hint: {}", shortened(what, kLongestError / 4),
+                            shortened(hint, kLongestError / 4))));
   }
 
   // The one column that has one of `names`: of two nobody can tell which

@@ -161,7 +161,7 @@ void remove_launcher_files(pid_t launcher, const fs::path& temporary_folder,
   }
 }
 
-void remove_launcher_files_behind(pid_t launcher) {
+void remove_launcher_files_after(pid_t launcher) {
   std::error_code error;
   const fs::path temporary_folder = fs::temp_directory_path(error);
   if (error) return;
@@ -179,14 +179,14 @@ void remove_launcher_files_behind(pid_t launcher) {
     continue;
 }
 
-void remove_files_behind_own_launcher() {
+void remove_files_after_launcher() {
   const Environment env = process_environment();
   const char* local_rank = env("OMPI_COMM_WORLD_LOCAL_RANK");
   if (local_rank == nullptr || std::string_view(local_rank) != "0") return;
   const pid_t launcher = getppid();
   // The parent does it after its mpirun, but on its host alone.
   if (started_by_parent(env) && !is_mpi_daemon(launcher)) return;
-  if (is_mpi_launcher(launcher)) remove_launcher_files_behind(launcher);
+  if (is_mpi_launcher(launcher)) remove_launcher_files_after(launcher);
 }
 
 }  // namespace chexnet

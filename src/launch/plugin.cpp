@@ -75,18 +75,18 @@ bool Plugin::exists(const std::string& file_name) {
 
 Plugin::Plugin(const std::string& file_name) : path_(find_plugin(file_name)) {
   if (path_.empty())
-    throw PluginError(
-        file_name + ": not found beside the program in " + program_folder(),
-        "build it, or keep the files of the bundle together");
+    throw PluginError(formatted("{}: not found beside the program in {}",
+                                file_name, program_folder()),
+                      "build it, or keep the files of the bundle together");
   if (const auto problem = cut_off_problem(path_); !problem.empty())
-    throw PluginError(path_ + ": " + problem,
+    throw PluginError(formatted("{}: {}", path_, problem),
                       "it was not copied whole, or the disk is full: build or "
                       "unpack it again");
   handle_ = open_shared_library(path_.c_str(), RTLD_GLOBAL);
   if (handle_ == nullptr) {
     const char* reason = dlerror();
     throw MissingLibraryError(
-        path_ + ": cannot be opened: " + (reason ? reason : "?"),
+        formatted("{}: cannot be opened: {}", path_, reason ? reason : "?"),
         "the library it names is not installed here, or of another version");
   }
 }
@@ -110,7 +110,7 @@ std::string open_globally(const std::vector<std::string>& libraries) {
 void* Plugin::symbol(const char* name) const {
   void* found = dlsym(handle_, name);
   if (found == nullptr)
-    throw PluginError(path_ + ": no symbol " + name,
+    throw PluginError(formatted("{}: no symbol {}", path_, name),
                       "program and library are of different builds");
   return found;
 }

@@ -104,8 +104,8 @@ std::optional<int> RestartLoop::after(const RankEnd& end) {
 // the next start would most likely end where the last did. Counts the restart.
 bool RestartLoop::is_worth_another(int code, const std::string& checkpoint) {
   if (!is_worth_a_start(code) || left_ <= 0) return false;
-  at_same_ = checkpoint == place_ ? at_same_ + 1 : 0;
-  place_ = checkpoint;
+  at_same_ = checkpoint == checkpoint_ ? at_same_ + 1 : 0;
+  checkpoint_ = checkpoint;
   if (at_same_ >= kSamePlace) return false;
   --left_;
   return true;

@@ -278,7 +278,7 @@ int run_as_parent(const std::vector<std::string>& command,
   }
   const pid_t child = start_child(command, signals, streams);
   if (of_mpi) {
-    remove_launcher_files_behind(child);  // forks, so threads come after it
+    remove_launcher_files_after(child);  // forks, so threads come after it
     out->start();
     errors->start();
   }

@@ -60,7 +60,7 @@ Tolerance tolerance_of(Precision precision) {
   return {};
 }
 
-at::Tensor made_up_images() {
+at::Tensor synthetic_images() {
   at::Tensor images = at::empty({kImages, 1, kPixels, kPixels}, at::kByte);
   Random random(kSeed, Purpose::kTest, 0);
   auto* pixels = images.mutable_data_ptr<uint8_t>();
@@ -69,7 +69,7 @@ at::Tensor made_up_images() {
   return images;
 }
 
-at::Tensor made_up_labels(int64_t findings) {
+at::Tensor synthetic_labels(int64_t findings) {
   at::Tensor labels = at::empty({kImages, findings}, at::kFloat);
   Random random(kSeed, Purpose::kTest, 1);
   auto* values = labels.mutable_data_ptr<float>();
@@ -141,10 +141,10 @@ at::Tensor row_major(const at::Tensor& flat, const Parameters& layout) {
 
 }  // namespace
 
-StepRecord record_made_up_step(Network& network) {
+StepRecord record_synthetic_step(Network& network) {
   Parameters& p = network.parameters();
   set_parameters(p);
-  const at::Tensor images = made_up_images();
+  const at::Tensor images = synthetic_images();
   const at::Tensor logits = network.forward(images, Mode::kTraining);
 
   const int64_t findings = logits.size(1);
@@ -156,7 +156,7 @@ StepRecord record_made_up_step(Network& network) {
       network.options().precision == Precision::kFp16 ? kFp16Scale : 1;
   const LossResult result =
       loss(logits,
-           made_up_labels(findings).to(logits.device(), logits.scalar_type()),
+           synthetic_labels(findings).to(logits.device(), logits.scalar_type()),
            scale, static_cast<double>(logits.numel()));
   network.backward(result.dlogits);
 
@@ -236,8 +236,8 @@ const LayerDifference& worst_of(const std::vector<LayerDifference>& layers) {
   assert(!layers.empty());
   return *std::ranges::max_element(
       layers, [](const LayerDifference& a, const LayerDifference& b) {
-        return !std::isnan(a.share()) &&
-               (std::isnan(b.share()) || a.share() < b.share());
+        return !std::isnan(a.of_allowed()) &&
+               (std::isnan(b.of_allowed()) || a.of_allowed() < b.of_allowed());
       });
 }
 

@@ -63,12 +63,12 @@ std::string points_table(const Json& evaluation) {
             "PPV"});
   for (const auto& point : points) {
     const auto threshold = number(point, "threshold");
-    table +=
-        row({shown(text(point, "finding")) +
-                 (is_true(point, "few_positives") ? " (rough)" : ""),
-             rule_text(point), threshold ? significant(*threshold, 3) : "-",
-             share_text(point, "sensitivity"), share_text(point, "specificity"),
-             share_text(point, "ppv")});
+    table += row(
+        {shown(text(point, "finding")) +
+             (is_true(point, "few_positives") ? " (rough)" : ""),
+         rule_text(point), threshold ? significant(*threshold, 3) : "-",
+         proportion_text(point, "sensitivity"),
+         proportion_text(point, "specificity"), proportion_text(point, "ppv")});
   }
   return table;
 }

@@ -109,9 +109,10 @@ std::string operating_section(const Json& evaluation) {
                    count_text(counts, "false_positives") + " / " +
                    count_text(counts, "true_negatives") + " / " +
                    count_text(counts, "false_negatives"),
-               share_text(point, "sensitivity"),
-               share_text(point, "specificity"), share_text(point, "ppv"),
-               share_text(point, "npv"), digits(number(point, "f1"), 2)});
+               proportion_text(point, "sensitivity"),
+               proportion_text(point, "specificity"),
+               proportion_text(point, "ppv"), proportion_text(point, "npv"),
+               digits(number(point, "f1"), 2)});
   }
   if (table.empty()) return "";
   return html_paragraph(

@@ -139,9 +139,10 @@ inline std::string mean_auroc_text(const Json& evaluation, int count = 3) {
 
 // A fraction of an operating point, as results.json has it: "0.81 (0.70 to
 // 0.88)".
-inline std::string share_text(const Json& point, std::string_view key) {
-  const Json& share = member(point, key);
-  return with_interval(number(share, "value"), interval(share, "interval"), 2);
+inline std::string proportion_text(const Json& point, std::string_view key) {
+  const Json& proportion = member(point, key);
+  return with_interval(number(proportion, "value"),
+                       interval(proportion, "interval"), 2);
 }
 
 }  // namespace chexnet

@@ -76,10 +76,10 @@ Rows summary_rows(const SplitScores& result) {
 }
 
 // "0.81 (0.70 - 0.88)"
-std::string share_text(const Share& share) {
-  const auto value = share.value();
+std::string proportion_text(const Proportion& proportion) {
+  const auto value = proportion.value();
   if (!value) return "-";
-  const auto interval = share.interval();
+  const auto interval = proportion.interval();
   return fixed(*value, 2) + " (" + fixed(interval->low, 2) + " - " +
          fixed(interval->high, 2) + ")";
 }
@@ -97,9 +97,9 @@ std::string points_text(const SplitScores& result) {
     few = few || p.few_positives();
     lines.push_back({"  " + p.finding + (p.few_positives() ? " *" : ""), p.rule,
                      p.threshold ? significant(*p.threshold, 3) : "-",
-                     share_text(c.sensitivity()), share_text(c.specificity()),
-                     share_text(c.ppv()), share_text(c.npv()),
-                     figure_text(c.f1(), 2)});
+                     proportion_text(c.sensitivity()),
+                     proportion_text(c.specificity()), proportion_text(c.ppv()),
+                     proportion_text(c.npv()), figure_text(c.f1(), 2)});
     if (!result.prevalence) continue;
     lines.back().push_back(figure_text(c.ppv_at(*result.prevalence), 2));
     lines.back().push_back(figure_text(c.npv_at(*result.prevalence), 2));
@@ -136,9 +136,9 @@ Json json_of(const FindingFigures& f) {
   return json;
 }
 
-Json json_of(const Share& share) {
-  return {{"value", json_of(share.value())},
-          {"interval", json_of(share.interval())}};
+Json json_of(const Proportion& proportion) {
+  return {{"value", json_of(proportion.value())},
+          {"interval", json_of(proportion.interval())}};
 }
 
 Json json_of(const OperatingPoint& p, const std::optional<double>& prevalence) {

@@ -102,7 +102,7 @@ std::string SelfTestResult::summary() const {
     const LayerDifference& worst = worst_of(step.layers);
     text += std::string(choice_name(step.precision)) + " worst " +
             difference_text(worst.difference) + " (" + worst.what + " of " +
-            worst.layer + ", " + fixed(100 * worst.share(), 0) +
+            worst.layer + ", " + fixed(100 * worst.of_allowed(), 0) +
             " % of what is allowed), ";
   }
   return formatted("{}all-reduce {}, {} s", text,
@@ -149,7 +149,7 @@ SelfTestResult self_test(const SelfTestSubject& subject, at::Device where,
       subject.sync_batchnorm && comm.size() > 1 ? &comm : nullptr;
   Network exact(spec, kFindings,
                 {.precision = Precision::kFp64, .sync_batchnorm = ranks});
-  const StepRecord reference = record_made_up_step(exact);
+  const StepRecord reference = record_synthetic_step(exact);
 
   SelfTestResult result;
   DeviceDeadline deadline(where, timeout_s, "a step of the self-test");
@@ -163,7 +163,7 @@ SelfTestResult self_test(const SelfTestSubject& subject, at::Device where,
                      .own_engine = subject.own_kernels && !where.is_cpu()},
                     backends);
     result.steps.push_back(
-        {precision, layer_differences(record_made_up_step(network), reference,
+        {precision, layer_differences(record_synthetic_step(network), reference,
                                       network.parameters(), precision)});
   }
   result.reduction = check_reduction(subject.compression, where, comm);

@@ -7,8 +7,8 @@
 
 #include "chexnet/launch/machine/affinity.hpp"
 #include "support/catch.hpp"
+#include "support/fake_gpus.hpp"
 #include "support/fixtures.hpp"
-#include "support/made_up_gpus.hpp"
 
 using namespace chexnet;
 
@@ -24,7 +24,7 @@ std::string warnings(const std::string& processes) {
                       << processes << "]}\n"
                       << "  - {name: V100, uuid: GPU-1, processes: "
                       << "[{pid: 4713, bytes: 1}]}\n";
-  const MadeUpGpus gpus(file.string());
+  const FakeGpus gpus(file.string());
   const auto solo = solo_communicator();
   std::string text;
   for (const auto& line :

@@ -264,14 +264,15 @@ TEST_CASE("named data sets: what contradicts itself is refused with its line") {
             .find(":3: this reader's row") != std::string::npos);
   CHECK(refused(ManifestFormat::kVindr, "image_id,Edema\na,1\na,0\n")
             .find(":3: this reader's row") != std::string::npos);
-  folder.write("a-split.csv", "dicom_id,split\nd,train\n");
+  folder.write("a-split.csv", "dicom_id,study_id,split\nd,50,train\n");
   folder.write("a-metadata.csv",
                "dicom_id,subject_id,study_id,ViewPosition\nd,10,50,PA\n");
   const std::string mimic = "subject_id,study_id,Edema\n";
   CHECK(refused(ManifestFormat::kMimicCxr, mimic + "11,50,1\n")
             .find("a-metadata.csv:2: its study is of another patient") !=
         std::string::npos);
-  folder.write("a-split.csv", "dicom_id,split\nd,train\nd,test\n");
+  folder.write("a-split.csv",
+               "dicom_id,study_id,split\nd,50,train\nd,50,test\n");
   CHECK(refused(ManifestFormat::kMimicCxr, mimic + "10,50,1\n")
             .find("a-split.csv:3: its image appears twice") !=
         std::string::npos);

@@ -15,9 +15,9 @@
 #include "chexnet/core/parallel.hpp"
 #include "chexnet/core/philox.hpp"
 #include "eval/auroc.hpp"
-#include "made_up_cases.hpp"
 #include "simulated_patients.hpp"
 #include "support/catch.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
@@ -63,7 +63,7 @@ TEST_CASE("patients are numbered by name, whatever the order of the cases") {
 }
 
 TEST_CASE("a replicate is the figure of the resample written out") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   std::vector<float> labels = cases.labels;
   for (size_t i = 0; i < labels.size(); i += 11) labels[i] = NAN;
   const PatientNumbers patients = number_patients(cases.patients);
@@ -104,7 +104,7 @@ TEST_CASE("long runs of one patient's images do not overflow") {
 }
 
 TEST_CASE("replicates are bitwise equal on any number of threads") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const PatientNumbers patients = number_patients(cases.patients);
   const std::vector columns = {*rank_cases(cases.a, cases.labels),
                                *rank_cases(cases.b, cases.labels)};

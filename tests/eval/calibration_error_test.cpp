@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
@@ -18,7 +18,7 @@ double error_of(const std::vector<double>& p, const std::vector<float>& labels,
 
 // scripts/reference/statistics_reference.py figures
 TEST_CASE("Brier score and calibration error are scikit-learn's") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   CHECK(*brier_score(cases.a, cases.labels) ==
         Approx(0.1740532417886424).epsilon(1e-12));
   CHECK(*brier_score(cases.b, cases.labels) ==
@@ -34,7 +34,7 @@ TEST_CASE("Brier score and calibration error are scikit-learn's") {
 }
 
 TEST_CASE("reliability bins are those of scikit-learn's calibration_curve") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const auto bins =
       reliability_bins(cases.a, cases.labels, Binning::kEqualWidth);
   REQUIRE(bins.size() == 10);

@@ -8,8 +8,8 @@
 #include "chexnet/core/philox.hpp"
 #include "chexnet/eval/calibration_error.hpp"
 #include "eval/auroc.hpp"
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
@@ -45,7 +45,7 @@ std::vector<double> mapped(const Map& map, std::vector<double> values) {
 
 // scripts/reference/statistics_reference.py figures
 TEST_CASE("the temperature is where SciPy finds the least cross-entropy") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   CHECK(fit_temperature(cases.a, cases.labels)->temperature ==
         Approx(0.7840626555889709).epsilon(1e-12));
   CHECK(fit_temperature(cases.b, cases.labels)->temperature ==
@@ -53,7 +53,7 @@ TEST_CASE("the temperature is where SciPy finds the least cross-entropy") {
 }
 
 TEST_CASE("an isotonic map is scikit-learn's of the same targets") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const auto map = fit_isotonic(cases.a, cases.labels);
   REQUIRE(map);
   CHECK((*map)(0) == Approx(0.003584229390681003).epsilon(1e-12));

@@ -7,16 +7,16 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/philox.hpp"
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
 namespace {
 
 Predictions of_model(const std::vector<double>& scores) {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   Predictions p;
   p.findings = {"Pleural Effusion"};
   p.labels = cases.labels;
@@ -32,7 +32,7 @@ const BootstrapOptions kSome{.resamples = 2000, .seed = 1};
 
 // scripts/reference/statistics_reference.py figures
 TEST_CASE("two models are compared on the same images") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const Predictions a = of_model(cases.a);
   Predictions b = of_model(cases.b);
   b.findings = {"effusion"};
@@ -56,7 +56,7 @@ TEST_CASE("two models are compared on the same images") {
 }
 
 TEST_CASE("turned round, a comparison has the other sign and the same p") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const Predictions a = of_model(cases.a), b = of_model(cases.b);
   const auto f = compare(a, b, {}, kSome).findings[0];
   const auto g = compare(b, a, {}, kSome).findings[0];
@@ -67,7 +67,7 @@ TEST_CASE("turned round, a comparison has the other sign and the same p") {
 }
 
 TEST_CASE("a model does not differ from itself") {
-  const Predictions a = of_model(MadeUpCases().a);
+  const Predictions a = of_model(SyntheticCases().a);
   const auto f = compare(a, a, {}, kSome).findings[0];
   CHECK(*f.difference.value == 0);
   CHECK_FALSE(f.difference.interval);  // no resample changes it
@@ -75,7 +75,7 @@ TEST_CASE("a model does not differ from itself") {
 }
 
 TEST_CASE("images meet by name, and those of one table alone are counted") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const Predictions a = of_model(cases.a);
   Predictions b = of_model(cases.b);
   // The first two are swapped, the third was not scored, the last is another.
@@ -90,7 +90,7 @@ TEST_CASE("images meet by name, and those of one table alone are counted") {
 }
 
 TEST_CASE("tables that cannot be compared are refused") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const Predictions a = of_model(cases.a);
   const auto refused = [&](const Predictions& b) {
     return error_of<DataError>([&] { compare(a, b, {}, kSome); });

@@ -16,7 +16,7 @@ struct Cases {
 };
 
 // Scores with ties, some without a label.
-Cases made_up(size_t count) {
+Cases synthetic(size_t count) {
   std::mt19937 random(3);
   Cases cases;
   for (size_t i = 0; i < count; ++i) {
@@ -40,7 +40,7 @@ double trapezoids(const CurvePoints& points) {
 }  // namespace
 
 TEST_CASE("the areas under the curves are the figures they belong to") {
-  const Cases cases = made_up(500);
+  const Cases cases = synthetic(500);
   const auto ranked = rank_cases(cases.scores, cases.labels);
   REQUIRE(ranked);
   const CurvePoints roc = roc_curve(*ranked);
@@ -67,7 +67,7 @@ TEST_CASE("a curve of one class has no points") {
 }
 
 TEST_CASE("a thinned curve keeps its ends and stays within a cell") {
-  const Cases cases = made_up(5000);
+  const Cases cases = synthetic(5000);
   const CurvePoints whole = roc_curve(*rank_cases(cases.scores, cases.labels));
   CurvePoints fine;
   for (int i = 0; i <= 10000; ++i) fine.emplace_back(i / 1e4, i / 1e4);

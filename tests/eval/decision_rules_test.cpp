@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
 namespace {
 
 // Invented cases, those of "Never" without a positive; rows in the given order.
-Predictions made_up(bool backwards = false) {
-  const MadeUpCases cases;
+Predictions synthetic(bool backwards = false) {
+  const SyntheticCases cases;
   std::vector<size_t> order(400);
   std::iota(order.begin(), order.end(), size_t{0});
   if (backwards) std::ranges::reverse(order);
@@ -35,8 +35,8 @@ Predictions made_up(bool backwards = false) {
 }  // namespace
 
 TEST_CASE("rules are chosen for each finding, none where it has no positive") {
-  const MadeUpCases cases;
-  const auto rules = choose_rules(made_up(), {}, {.specificity = 0.75});
+  const SyntheticCases cases;
+  const auto rules = choose_rules(synthetic(), {}, {.specificity = 0.75});
   CHECK(rules.images == 400);
   REQUIRE(rules.findings.size() == 2);
   const FindingRules& mass = rules.findings[0];
@@ -63,12 +63,12 @@ TEST_CASE("rules are chosen for each finding, none where it has no positive") {
 }
 
 TEST_CASE("the order of a table's rows changes no bit of the rules") {
-  CHECK(decision_rules_json(choose_rules(made_up(false), {}, {})) ==
-        decision_rules_json(choose_rules(made_up(true), {}, {})));
+  CHECK(decision_rules_json(choose_rules(synthetic(false), {}, {})) ==
+        decision_rules_json(choose_rules(synthetic(true), {}, {})));
 }
 
 TEST_CASE("scores that are no probabilities have thresholds alone") {
-  Predictions p = made_up();
+  Predictions p = synthetic();
   for (double& score : p.probabilities) score *= 3;
   const auto rules = choose_rules(p, {}, {});
   CHECK(rules.findings[0].threshold("youden"));
@@ -77,7 +77,7 @@ TEST_CASE("scores that are no probabilities have thresholds alone") {
 }
 
 TEST_CASE("rules read back as they were written") {
-  DecisionRules rules = choose_rules(made_up(), {}, {});
+  DecisionRules rules = choose_rules(synthetic(), {}, {});
   rules.chosen_on = "images";
   rules.model_sha256 = "model";
   rules.manifest_sha256 = "table";

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "eval/auroc.hpp"
-#include "made_up_cases.hpp"
 #include "simulated_patients.hpp"
 #include "support/catch.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
 // scripts/reference/statistics_reference.py figures
 TEST_CASE("DeLong's variance and test are those of MLstatkit") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const auto a = delong(cases.a, cases.labels);
   REQUIRE(a);
   CHECK(a->auroc == Approx(0.8043057145372898).epsilon(1e-12));
@@ -33,7 +33,7 @@ TEST_CASE("DeLong's variance and test are those of MLstatkit") {
 }
 
 TEST_CASE("DeLong's interval is symmetric on the scale of the logit") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const auto a = delong(cases.a, cases.labels);
   REQUIRE((a && a->interval));
   const auto logit = [](double p) { return std::log(p / (1 - p)); };
@@ -45,7 +45,7 @@ TEST_CASE("DeLong's interval is symmetric on the scale of the logit") {
 }
 
 TEST_CASE("the variance by patient is Obuchowski's over all pairs") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const auto patients = number_patients(cases.patients);
   const auto a = delong_by_patient(cases.a, cases.labels, patients);
   REQUIRE(a);
@@ -70,7 +70,7 @@ TEST_CASE("DeLong is not defined where nothing varies") {
   CHECK_FALSE(delong_by_patient(
       scores, std::vector<float>{0, 0, 1, 1},
       number_patients(std::vector<std::string>{"a", "b", "c", "c"})));
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const auto same = delong_test(cases.a, cases.a, cases.labels);
   REQUIRE(same);
   CHECK((same->difference == 0 && same->variance == 0));
@@ -78,7 +78,7 @@ TEST_CASE("DeLong is not defined where nothing varies") {
 }
 
 TEST_CASE("DeLong leaves out what is not labeled") {
-  MadeUpCases cases;
+  SyntheticCases cases;
   const auto without = delong(cases.a, cases.labels);
   cases.a.push_back(NAN);
   cases.labels.push_back(NAN);

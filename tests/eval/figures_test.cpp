@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "chexnet/eval/scored_columns.hpp"
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
 namespace {
 
 // Two models as two findings of the same labels, and "No Finding".
-Predictions made_up_figures() {
-  const MadeUpCases cases;
+Predictions synthetic_figures() {
+  const SyntheticCases cases;
   Predictions p;
   p.findings = {"A", "No Finding", "B"};
   p.patients = cases.patients;
@@ -50,7 +50,7 @@ const BootstrapOptions kFew{.resamples = 300, .seed = 2, .threads = 2};
 }  // namespace
 
 TEST_CASE("figures of a prediction are those of its columns") {
-  const Predictions p = made_up_figures();
+  const Predictions p = synthetic_figures();
   const Scores s = score(p);
   const Figures f = figures_of(p, {}, kFew);
   REQUIRE(f.findings.size() == 3);
@@ -76,7 +76,7 @@ TEST_CASE("figures of a prediction are those of its columns") {
 }
 
 TEST_CASE("one finding of few patients takes no interval from the mean") {
-  Predictions p = made_up_figures();
+  Predictions p = synthetic_figures();
   const MeanFigure before = figures_of(p, {}, kFew).mean_auroc;
   CHECK((before.findings == 2 && !before.rough));
   // A third finding, of three positives.
@@ -104,7 +104,7 @@ TEST_CASE("one finding of few patients takes no interval from the mean") {
 }
 
 TEST_CASE("the order of images changes no interval") {
-  const Predictions p = made_up_figures();
+  const Predictions p = synthetic_figures();
   const Figures a = figures_of(p, {}, kFew),
                 b = figures_of(turned(p), {}, kFew);
   for (size_t k = 0; k < 3; ++k)
@@ -113,7 +113,7 @@ TEST_CASE("the order of images changes no interval") {
 }
 
 TEST_CASE("without patients each image is one, and the number is not known") {
-  Predictions p = made_up_figures();
+  Predictions p = synthetic_figures();
   p.patients.clear();
   const Figures f = figures_of(p, {}, kFew);
   CHECK(f.patients == 0);
@@ -121,7 +121,7 @@ TEST_CASE("without patients each image is one, and the number is not known") {
 }
 
 TEST_CASE("an image that was not scored is in no figure") {
-  Predictions p = made_up_figures();
+  Predictions p = synthetic_figures();
   const Figures before = figures_of(p, {"A"}, kFew);
   p.images.emplace_back("damaged");
   p.patients.emplace_back("new");
@@ -137,7 +137,7 @@ TEST_CASE("an image that was not scored is in no figure") {
 }
 
 TEST_CASE("scores that are no probabilities have ranks alone") {
-  Predictions p = made_up_figures();
+  Predictions p = synthetic_figures();
   p.probabilities[0] = 1.5;
   const Figures f = figures_of(p, {}, kFew);
   REQUIRE(f.findings.size() == 3);

@@ -4,14 +4,14 @@
 #include <limits>
 #include <vector>
 
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
 // scripts/reference/statistics_reference.py figures
 TEST_CASE("thresholds are those of scikit-learn's ROC curve") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   CHECK(youden_threshold(cases.a, cases.labels) == 0.2907801418439716);
   CHECK(threshold_of_sensitivity(cases.a, cases.labels, 0.9) ==
         0.3333333333333333);
@@ -20,7 +20,7 @@ TEST_CASE("thresholds are those of scikit-learn's ROC curve") {
 }
 
 TEST_CASE("a threshold reaches what was asked for, and the next does not") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const double all = std::numeric_limits<double>::infinity();
   for (const double wanted : {0.0, 0.07, 0.5, 0.8, 0.95, 1.0}) {
     const auto found = threshold_of_sensitivity(cases.b, cases.labels, wanted);
@@ -60,7 +60,7 @@ TEST_CASE("no threshold where a class has no member or none is specific") {
 }
 
 TEST_CASE("figures at a threshold are those of the table") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const Confusion c = confusion_at(0.5, cases.a, cases.labels);
   CHECK((c.true_negatives == 193 && c.false_positives == 84));
   CHECK((c.false_negatives == 41 && c.true_positives == 82));

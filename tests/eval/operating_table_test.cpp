@@ -7,9 +7,9 @@
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/eval/figures_csv.hpp"
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
@@ -17,7 +17,7 @@ namespace {
 
 // One half of the invented cases, with both models as findings.
 Predictions half(size_t first) {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   Predictions p;
   p.findings = {"A", "B"};
   for (size_t i = first; i < 400; i += 2) {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
@@ -25,7 +25,7 @@ TEST_CASE("cases rank from the highest score, negatives before ties") {
 }
 
 TEST_CASE("average precision is scikit-learn's") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const auto of = [&](const std::vector<double>& scores) {
     return average_precision(*rank_cases(scores, cases.labels));
   };

@@ -3,15 +3,15 @@
 #include <string>
 #include <vector>
 
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
 namespace {
 
 Predictions cases_from(size_t first) {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   Predictions p;
   p.findings = {"Mass"};
   for (size_t i = first; i < 400; i += 2) {

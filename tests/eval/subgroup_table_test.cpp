@@ -9,9 +9,9 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/eval/figures.hpp"
 #include "chexnet/eval/figures_csv.hpp"
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
@@ -19,7 +19,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-Manifest made_up_manifest() {
+Manifest synthetic_manifest() {
   Manifest m;
   m.findings = {"Mass, left", "B"};
   for (uint32_t i = 0; i < 400; ++i) {
@@ -33,7 +33,7 @@ Manifest made_up_manifest() {
 }
 
 Predictions ordered_cases(bool backwards) {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   std::vector<size_t> order(400);
   std::iota(order.begin(), order.end(), size_t{0});
   if (backwards) std::ranges::reverse(order);
@@ -50,7 +50,7 @@ Predictions ordered_cases(bool backwards) {
 const BootstrapOptions kHundred{.resamples = 100};
 
 std::string all_figures(const Predictions& p) {
-  const Manifest m = made_up_manifest();
+  const Manifest m = synthetic_manifest();
   const std::vector<SubgroupTable> tables = {
       subgroup_table(p, {}, m, "sex", group_values(m, "sex", {}), kHundred)};
   const auto rules = choose_rules(p, {}, {});
@@ -83,7 +83,7 @@ TEST_CASE("a table of all figures is a CSV whatever a finding is called") {
 }
 
 TEST_CASE("groups are by sex, by age and by what the table has") {
-  const Manifest m = made_up_manifest();
+  const Manifest m = synthetic_manifest();
   CHECK(group_values(m, "Sex", {}) == m.sexes);
   const Strings ages = group_values(m, "age", {18, 65});
   CHECK((ages[0].empty() && ages[1] == "0-17" && ages[64] == "18-64"));

@@ -6,9 +6,9 @@
 
 #include "chexnet/core/error.hpp"
 #include "eval/auroc.hpp"
-#include "made_up_cases.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
+#include "synthetic_cases.hpp"
 
 using namespace chexnet;
 
@@ -35,7 +35,7 @@ Subgroups subgroups_of(const std::vector<double>& scores,
 }  // namespace
 
 TEST_CASE("a subgroup has the figures of its images alone") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const Strings values = sexes(400);
   const auto patients = number_patients(cases.patients);
   const BootstrapOptions options{.resamples = 500, .seed = 1};
@@ -62,7 +62,7 @@ TEST_CASE("a subgroup has the figures of its images alone") {
 }
 
 TEST_CASE("of two groups each one's gap is the other's with its sign turned") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const auto patients = number_patients(cases.patients);
   const auto groups = subgroups_of(cases.a, cases.labels, sexes(400), patients,
                                    {.resamples = 500})
@@ -75,7 +75,7 @@ TEST_CASE("of two groups each one's gap is the other's with its sign turned") {
 }
 
 TEST_CASE("a finding's subgroups do not depend on the findings beside it") {
-  const MadeUpCases cases;
+  const SyntheticCases cases;
   const auto patients = number_patients(cases.patients);
   const BootstrapOptions options{.resamples = 200, .threads = 2};
   const std::vector<LabeledScores> both = {{cases.b, cases.labels},

@@ -1,7 +1,6 @@
 // Every fuzz target on its seeds and on the files that once broke it
 // (tests/fuzz/regressions/TARGET), without a fuzzer.
 #include <filesystem>
-#include <set>
 
 #include "chexnet/core/read_file.hpp"
 #include "fuzz/target.hpp"
@@ -45,9 +44,11 @@ TEST_CASE("what once broke a fuzz target no longer does") {
   }
 }
 
+// A target has its file's name; not all are linked here.
 TEST_CASE("regression files belong to fuzz targets") {
-  std::set<std::string> names = {"dicom", "resize_torch"};  // not linked here
-  for (const auto& target : fuzz::targets()) names.insert(target.name);
-  for (const auto& folder : fs::directory_iterator(kRegressions))
-    CHECK(names.contains(folder.path().filename().string()));
+  for (const auto& folder : fs::directory_iterator(kRegressions)) {
+    const std::string target = folder.path().filename().string() + ".cpp";
+    INFO(target);
+    CHECK(fs::exists(source_file("tests/fuzz/targets/" + target)));
+  }
 }

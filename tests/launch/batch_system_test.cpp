@@ -5,8 +5,8 @@
 
 #include "chexnet/core/error.hpp"
 #include "support/catch.hpp"
+#include "support/fake_environment.hpp"
 #include "support/fixtures.hpp"
-#include "support/made_up_environment.hpp"
 
 using namespace chexnet;
 
@@ -17,7 +17,7 @@ std::string no_answer(const std::vector<std::string>&) { return ""; }
 using Variables = std::map<std::string, std::string>;
 
 BatchJob whole_job(const Variables& env) {
-  return job_with_hosts(made_up(env), no_answer);
+  return job_with_hosts(fake(env), no_answer);
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ TEST_CASE("hosts come from LSF, Grid Engine and Flux") {
   std::map<std::string, std::string> lsf = {
       {"LSB_JOBID", "7"}, {"LSB_JOBINDEX", "3"}, {"LSB_HOSTS", "a a b"}};
   check(whole_job(lsf), kLsf, "a:2 b:1 ", 3);
-  CHECK(batch_job(made_up(lsf)).id == "7[3]");
+  CHECK(batch_job(fake(lsf)).id == "7[3]");
   lsf["LSB_MCPU_HOSTS"] = "a 4 b 4";
   check(whole_job(lsf), kLsf, "a:4 b:4 ", 8);
   lsf["LSB_DJOB_HOSTFILE"] = folder.write("hosts", "c\nc\nd\nd\n");
@@ -49,32 +49,32 @@ TEST_CASE("hosts come from LSF, Grid Engine and Flux") {
   lsf["LSB_JOBINDEX"] = "0";
   // Ranks on other hosts ask for less.
   lsf["LSB_DJOB_HOSTFILE"] = "/of/another/host";
-  CHECK(batch_job(made_up(lsf)).id == "7");
+  CHECK(batch_job(fake(lsf)).id == "7");
 
   std::map<std::string, std::string> engine = {{"JOB_ID", "12"},
                                                {"SGE_TASK_ID", "undefined"},
                                                {"NSLOTS", "1"},
                                                {"SGE_JOB_SPOOL_DIR", "/s"}};
   check(whole_job(engine), kGridEngine, "", 1);
-  CHECK(batch_job(made_up(engine)).start_file == "/s/environment");
+  CHECK(batch_job(fake(engine)).start_file == "/s/environment");
   engine["PE_HOSTFILE"] =
       folder.write("pe", "n1 4 all.q@n1 UNDEFINED\nn2 2 all.q@n2 0,0:0,1\n");
   check(whole_job(engine), kGridEngine, "n1:4 n2:2 ", 6);
-  CHECK(batch_job(made_up(engine)).start_file == engine["PE_HOSTFILE"]);
+  CHECK(batch_job(fake(engine)).start_file == engine["PE_HOSTFILE"]);
   engine.erase("SGE_TASK_ID");
   check(whole_job(engine), kGridEngine, "n1:4 n2:2 ", 6);
   // Other programs have a JOB_ID, too.
-  CHECK(batch_job(made_up({{"JOB_ID", "12"}})).kind == kNone);
+  CHECK(batch_job(fake({{"JOB_ID", "12"}})).kind == kNone);
 
-  const auto flux = made_up({{"FLUX_URI", "local:///x"},
-                             {"FLUX_ENCLOSING_ID", "f1"},
-                             {"PBS_JOBID", "of the host"}});
+  const auto flux = fake({{"FLUX_URI", "local:///x"},
+                          {"FLUX_ENCLOSING_ID", "f1"},
+                          {"PBS_JOBID", "of the host"}});
   check(job_with_hosts(
             flux, [](const std::vector<std::string>&) { return "n1 n2 n2\n"; }),
         kFlux, "n1:0 n2:0 ", 0);
   CHECK(batch_job(flux).id == "f1");
-  CHECK(batch_job(made_up({{"FLUX_URI", "x"}, {"FLUX_PROXY_REMOTE", "y"}}))
-            .kind == kNone);
+  CHECK(batch_job(fake({{"FLUX_URI", "x"}, {"FLUX_PROXY_REMOTE", "y"}})).kind ==
+        kNone);
 }
 
 TEST_CASE("hosts and counts of a job that make no sense are named") {
@@ -84,7 +84,7 @@ TEST_CASE("hosts and counts of a job that make no sense are named") {
     INFO(error);
     CHECK(error.find("[launch] " + what) != std::string::npos);
     // For ranks that run already nobody looks for hosts.
-    CHECK(batch_job(made_up(env)).kind != BatchJob::Kind::kNone);
+    CHECK(batch_job(fake(env)).kind != BatchJob::Kind::kNone);
   };
   const auto lsf = [&](const char* name, const std::string& value,
                        const std::string& what) {
@@ -125,7 +125,7 @@ TEST_CASE("hosts and counts of a job that make no sense are named") {
   refused(flux, "flux hostlist --expand local: names no host");
   for (const char* answer : {"n[3-1],[,-x", "n[1-100000000]", "n1 -x"})
     CHECK(error_of<ConfigError>([&] {
-            job_with_hosts(made_up(flux),
+            job_with_hosts(fake(flux),
                            [&](const auto&) { return std::string(answer); });
           }).find("is no name of a host") != std::string::npos);
 }
@@ -135,8 +135,7 @@ TEST_CASE("what scontrol prints is a name of a host on each line") {
   const auto refused = [&](const std::string& answer) {
     return error_of<ConfigError>([&] {
       hosts_of_run(
-          "",
-          made_up({{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-2]"}}),
+          "", fake({{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-2]"}}),
           [&](const auto&) { return answer; });
     });
   };
@@ -156,10 +155,10 @@ TEST_CASE("a host file goes before what the batch system says") {
   const ScratchFolder folder;
   const Variables env = {{"LSB_JOBID", "5"}, {"LSB_MCPU_HOSTS", "n1 x"}};
   const BatchJob job =
-      job_for_mpirun(folder.write("hosts", "a:2\n"), made_up(env), no_answer);
+      job_for_mpirun(folder.write("hosts", "a:2\n"), fake(env), no_answer);
   REQUIRE(job.hosts.size() == 1);
   CHECK(job.hosts.front().name == "a");
-  CHECK_THROWS_AS(job_for_mpirun("", made_up(env), no_answer), ConfigError);
+  CHECK_THROWS_AS(job_for_mpirun("", fake(env), no_answer), ConfigError);
 }
 
 TEST_CASE("LSF, Grid Engine and Flux say how long a job may run") {
@@ -194,7 +193,7 @@ TEST_CASE("LSF, Grid Engine and Flux say how long a job may run") {
     job.kind = c.kind;
     job.id = "7";
     const auto left = job_seconds_left(
-        job, made_up({}),
+        job, fake({}),
         [&](const std::vector<std::string>&) { return std::string(c.answer); },
         100);
     CHECK(left.value_or(-1) == c.left);
@@ -202,23 +201,23 @@ TEST_CASE("LSF, Grid Engine and Flux say how long a job may run") {
 }
 
 TEST_CASE("a batch job knows its id, shape and time left") {
-  CHECK(batch_job(made_up({})).kind == BatchJob::Kind::kNone);
-  const auto slurm = made_up({{"SLURM_JOB_ID", "77"},
-                              {"SLURM_ARRAY_JOB_ID", "70"},
-                              {"SLURM_ARRAY_TASK_ID", "3"},
-                              {"SLURM_JOB_NUM_NODES", "2"},
-                              {"SLURM_NTASKS", "8"},
-                              {"SLURM_CPUS_ON_NODE", "40"},
-                              {"SLURM_RESTART_COUNT", "1"}});
+  CHECK(batch_job(fake({})).kind == BatchJob::Kind::kNone);
+  const auto slurm = fake({{"SLURM_JOB_ID", "77"},
+                           {"SLURM_ARRAY_JOB_ID", "70"},
+                           {"SLURM_ARRAY_TASK_ID", "3"},
+                           {"SLURM_JOB_NUM_NODES", "2"},
+                           {"SLURM_NTASKS", "8"},
+                           {"SLURM_CPUS_ON_NODE", "40"},
+                           {"SLURM_RESTART_COUNT", "1"}});
   const BatchJob array = batch_job(slurm);
   CHECK(array.id == "70_3");
   CHECK(job_with_hosts(slurm, no_answer).nodes == 2);
   CHECK(job_with_hosts(slurm, no_answer).tasks == 8);
   CHECK(array.host_cpus == 40);
   CHECK(array.restarts == 1);
-  const auto gpus = made_up({{"SLURM_JOB_ID", "77"},
-                             {"SLURM_CPUS_ON_NODE", "11111111111"},
-                             {"SLURM_GPUS_ON_NODE", "gpu:4(x2)"}});
+  const auto gpus = fake({{"SLURM_JOB_ID", "77"},
+                          {"SLURM_CPUS_ON_NODE", "11111111111"},
+                          {"SLURM_GPUS_ON_NODE", "gpu:4(x2)"}});
   // Where no int holds a number it is as if it were not there.
   CHECK(batch_job(gpus).host_cpus == 0);
   CHECK(batch_job(gpus).host_gpus == 4);
@@ -227,10 +226,9 @@ TEST_CASE("a batch job knows its id, shape and time left") {
 
   const ScratchFolder folder;
   std::ofstream(folder.path() / "nodes") << "a\na\nb\nb\n";
-  const auto pbs =
-      made_up({{"PBS_JOBID", "12[4].server"},
-               {"PBS_NODEFILE", (folder.path() / "nodes").string()},
-               {"PBS_WALLTIME", "600"}});
+  const auto pbs = fake({{"PBS_JOBID", "12[4].server"},
+                         {"PBS_NODEFILE", (folder.path() / "nodes").string()},
+                         {"PBS_WALLTIME", "600"}});
   const BatchJob job = job_with_hosts(pbs, no_answer);
   CHECK(job.nodes == 2);
   CHECK(job.tasks == 4);
@@ -267,15 +265,15 @@ TEST_CASE("a batch job knows its id, shape and time left") {
     CHECK(std::ranges::count(asked, c.job.id) == 1);
   }
   // Where there is no squeue, as in a container; else squeue's answer counts.
-  const auto at_end = made_up(
-      {{"SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + 600)}});
+  const auto at_end =
+      fake({{"SLURM_JOB_END_TIME", std::to_string(std::time(nullptr) + 600)}});
   const auto left = job_seconds_left(array, at_end, no_answer, 100);
   CHECK(left.value_or(-1) == Approx(600).margin(60));
   CHECK_FALSE(job_seconds_left(
       array, at_end, [](const auto&) { return std::string("UNLIMITED"); },
       100));
   for (const char* end : {"soon", "0", "-5", "1e9"})
-    CHECK_FALSE(job_seconds_left(array, made_up({{"SLURM_JOB_END_TIME", end}}),
+    CHECK_FALSE(job_seconds_left(array, fake({{"SLURM_JOB_END_TIME", end}}),
                                  no_answer, 100));
   CHECK(duration_s("90") == 90);
   CHECK(duration_s("1:30") == 90);
@@ -296,7 +294,7 @@ TEST_CASE("the hosts of a run come from its host file or its batch system") {
     asked.clear();
     std::string text;
     for (const auto& host :
-         hosts_of_run(hostfile, made_up(env), [&](const auto& command) {
+         hosts_of_run(hostfile, fake(env), [&](const auto& command) {
            asked = command;
            return answer;
          }))

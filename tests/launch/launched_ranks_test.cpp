@@ -10,7 +10,7 @@
 #include <array>
 
 #include "support/catch.hpp"
-#include "support/made_up_environment.hpp"
+#include "support/fake_environment.hpp"
 
 using namespace chexnet;
 
@@ -132,7 +132,7 @@ TEST_CASE("launchers say how many processes they started") {
              {"OMPI_COMM_WORLD_RANK", "0"},
              {"OMPI_COMM_WORLD_SIZE", "1"}},
             1}})
-    CHECK(launched_processes(made_up(variables)) == count);
+    CHECK(launched_processes(fake(variables)) == count);
 }
 
 TEST_CASE("a zombie says how it ended") {

@@ -1,7 +1,7 @@
 #include "chexnet/launch/mpi_family.hpp"
 
 #include "support/catch.hpp"
-#include "support/made_up_environment.hpp"
+#include "support/fake_environment.hpp"
 
 using namespace chexnet;
 
@@ -52,33 +52,33 @@ TEST_CASE("an MPI is known by what it says of itself") {
 }
 
 TEST_CASE("a rank loads the MPI of the launcher that started it") {
-  CHECK(launcher_mpi(made_up(kOpenMpiRank)) == MpiFamily::kOpenMpi);
-  CHECK(launcher_mpi(made_up(kPmix)) == MpiFamily::kOpenMpi);
-  CHECK(launcher_mpi(made_up(kHydraRank)) == MpiFamily::kMpich);
-  CHECK(launcher_mpi(made_up(kPmi2)) == MpiFamily::kMpich);
-  CHECK(launcher_mpi(made_up({{"PALS_RANKID", "1"}})) == MpiFamily::kMpich);
-  CHECK_FALSE(launcher_mpi(made_up({{"SLURM_NTASKS", "4"}})));
+  CHECK(launcher_mpi(fake(kOpenMpiRank)) == MpiFamily::kOpenMpi);
+  CHECK(launcher_mpi(fake(kPmix)) == MpiFamily::kOpenMpi);
+  CHECK(launcher_mpi(fake(kHydraRank)) == MpiFamily::kMpich);
+  CHECK(launcher_mpi(fake(kPmi2)) == MpiFamily::kMpich);
+  CHECK(launcher_mpi(fake({{"PALS_RANKID", "1"}})) == MpiFamily::kMpich);
+  CHECK_FALSE(launcher_mpi(fake({{"SLURM_NTASKS", "4"}})));
   auto built_for_it = kPmi2;
   built_for_it["OMPI_MCA_pmix"] = "s2";
-  CHECK(launcher_mpi(made_up(built_for_it)) == MpiFamily::kOpenMpi);
+  CHECK(launcher_mpi(fake(built_for_it)) == MpiFamily::kOpenMpi);
   // mpirun inside a step of srun.
   auto inside = kOpenMpiRank;
   inside.insert(kPmi2.begin(), kPmi2.end());
-  CHECK(launcher_mpi(made_up(inside)) == MpiFamily::kOpenMpi);
+  CHECK(launcher_mpi(fake(inside)) == MpiFamily::kOpenMpi);
   inside = kHydraRank;
   inside.insert(kPmix.begin(), kPmix.end());
-  CHECK(launcher_mpi(made_up(inside)) == MpiFamily::kMpich);
+  CHECK(launcher_mpi(fake(inside)) == MpiFamily::kMpich);
 
-  CHECK(choose_mpi({}, made_up(kHydraRank), MpiFamily::kOpenMpi).family ==
+  CHECK(choose_mpi({}, fake(kHydraRank), MpiFamily::kOpenMpi).family ==
         MpiFamily::kMpich);
-  CHECK(choose_mpi({}, made_up({}), MpiFamily::kMpich).by == "mpirun's");
-  CHECK(choose_mpi(MpiFamily::kMpich, made_up(kPmix)).by == "launch.mpi");
-  CHECK(choose_mpi({}, made_up({})).family == MpiFamily::kOpenMpi);
+  CHECK(choose_mpi({}, fake({}), MpiFamily::kMpich).by == "mpirun's");
+  CHECK(choose_mpi(MpiFamily::kMpich, fake(kPmix)).by == "launch.mpi");
+  CHECK(choose_mpi({}, fake({})).family == MpiFamily::kOpenMpi);
 }
 
 TEST_CASE("a launcher and an MPI that do not understand each other are told") {
   const auto problem = [](const Variables& env, MpiFamily family) {
-    return launcher_problem(made_up(env), family);
+    return launcher_problem(fake(env), family);
   };
   CHECK(problem(kPmi2, MpiFamily::kOpenMpi).find("srun --mpi=pmix") !=
         std::string::npos);
@@ -95,7 +95,7 @@ TEST_CASE("a launcher and an MPI that do not understand each other are told") {
   CHECK(problem(kPmix, MpiFamily::kMpich).empty());
 
   const auto hint = [](const Variables& env, MpiFamily family) {
-    return library_hint(made_up(env), family);
+    return library_hint(fake(env), family);
   };
   CHECK(hint(kPmi2, MpiFamily::kMpich).find("srun --mpi=pmix") !=
         std::string::npos);

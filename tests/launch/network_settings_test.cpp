@@ -5,7 +5,7 @@
 #include "chexnet/core/shell_words.hpp"
 #include "chexnet/launch/self_launch.hpp"
 #include "support/catch.hpp"
-#include "support/made_up_environment.hpp"
+#include "support/fake_environment.hpp"
 
 using namespace chexnet;
 
@@ -68,7 +68,7 @@ TEST_CASE("ranks of one host take no network, unless told by hand") {
   const auto layers = [](const char* network, MpiFamily family,
                          const Variables& variables) {
     const auto settings = one_host_settings(*NetworkChoice::parse(network),
-                                            family, made_up(variables));
+                                            family, fake(variables));
     return settings.environment.empty() ? ""
                                         : settings.environment.back().second;
   };
@@ -91,5 +91,5 @@ TEST_CASE("ranks of one host take no network, unless told by hand") {
            {{{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_NODES", "1"}}, true},
            {{{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_NODES", "2"}}, false},
            {{{"PMIX_RANK", "0"}}, false}})
-    CHECK(ranks_share_host(made_up(variables)) == share);
+    CHECK(ranks_share_host(fake(variables)) == share);
 }

@@ -22,7 +22,7 @@ const StepRecord& reference_of(const std::string& arch) {
   if (!computed.contains(arch)) {
     Network network(network_spec(arch), kNamedFindings,
                     {.precision = Precision::kFp64});
-    computed[arch] = record_made_up_step(network);
+    computed[arch] = record_synthetic_step(network);
   }
   return computed[arch];
 }
@@ -33,7 +33,7 @@ std::vector<LayerDifference> compared(const std::string& arch,
   Network network(network_spec(arch), kNamedFindings,
                   {.precision = precision, .own_engine = false},
                   planted(fault));
-  return layer_differences(record_made_up_step(network), reference_of(arch),
+  return layer_differences(record_synthetic_step(network), reference_of(arch),
                            network.parameters(), precision);
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("ATen's operators agree with the engine's step within rounding",
               << worst_of(layers).layer << " " << worst_of(layers).difference);
     CHECK(first_disagreement(layers).empty());
     // Half of what is allowed is left for a GPU's order of sums.
-    CHECK(worst_of(layers).share() < 0.5);
+    CHECK(worst_of(layers).of_allowed() < 0.5);
     CHECK(worst_of(layers).difference > 0);
   }
 }

@@ -94,7 +94,7 @@ class GpuRank {
     // those of other ranks may wait for this one.
     const int device = world.rank();
     if (cudaSetDevice(device) != cudaSuccess)
-      throw DeviceError("more ranks than made-up GPUs");
+      throw DeviceError("more ranks than fake GPUs");
     cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking);
     cudaMalloc(reinterpret_cast<void**>(&flat_), count * sizeof(float));
     comm_ = make_nccl_communicator(std::make_unique<Borrowed>(world), device,

@@ -13,7 +13,7 @@ namespace {
 
 // A step that takes `fixed` bytes, and `each` for an image; with a memory of
 // `all` bytes. Counts how often it is tried.
-struct MadeUpStep {
+struct SyntheticStep {
   double fixed, each, all;
   double jump = 0;  // more, from `from` images on: another algorithm
   int64_t from = 0;
@@ -26,7 +26,7 @@ struct MadeUpStep {
   }
 };
 
-int64_t largest(MadeUpStep& step, double budget, int64_t most = 10'000) {
+int64_t largest(SyntheticStep& step, double budget, int64_t most = 10'000) {
   return largest_step([&](int64_t images) { return step(images); }, budget,
                       most);
 }
@@ -34,7 +34,7 @@ int64_t largest(MadeUpStep& step, double budget, int64_t most = 10'000) {
 }  // namespace
 
 TEST_CASE("the largest step is found by two small ones and a line") {
-  MadeUpStep step{100, 10, 1e9};
+  SyntheticStep step{100, 10, 1e9};
   CHECK(largest(step, 1100) == 100);
   CHECK(step.tried == std::vector<int64_t>{4, 8, 100});
   CHECK(largest(step, 1100, 50) == 50);
@@ -45,13 +45,13 @@ TEST_CASE("the largest step is found by two small ones and a line") {
 }
 
 TEST_CASE("where a library takes more than the line says, steps decide") {
-  MadeUpStep jumps{100, 10, 1000, 200, 60};
+  SyntheticStep jumps{100, 10, 1000, 200, 60};
   const int64_t found = largest(jumps, 1000);
   CHECK(found > 60);
   CHECK(found <= 70);
-  MadeUpStep full{100, 10, 139};  // four images do not fit
+  SyntheticStep full{100, 10, 139};  // four images do not fit
   CHECK(largest(full, 1000) == 3);
-  MadeUpStep barely{100, 10, 145};  // eight do not
+  SyntheticStep barely{100, 10, 145};  // eight do not
   CHECK(largest(barely, 1000) == 4);
 }
 

@@ -62,7 +62,8 @@ struct PercentileInterval {
 std::optional<PercentileInterval> percentile_interval(
     std::span<const double> resamples);
 
-// The `share`-th quantile of ascending values, at least one; numpy's "linear".
-double quantile(std::span<const double> ascending, double share);
+// The quantile at `level` (0..1) of ascending values, at least one; numpy's
+// "linear".
+double quantile(std::span<const double> ascending, double level);
 
 }  // namespace chexnet

@@ -32,7 +32,7 @@ std::optional<double> threshold_of_specificity(std::span<const double> scores,
                                                double specificity);
 
 // A fraction of cases.
-struct Share {
+struct Proportion {
   size_t hits = 0, cases = 0;
   std::optional<double> value() const;       // empty without cases
   std::optional<Interval> interval() const;  // Wilson's: see interval.hpp
@@ -46,15 +46,15 @@ struct Confusion {
   size_t positives() const { return true_positives + false_negatives; }
   size_t negatives() const { return true_negatives + false_positives; }
   bool few_positives() const { return positives() < kFewPositives; }
-  Share sensitivity() const { return {true_positives, positives()}; }
-  Share specificity() const { return {true_negatives, negatives()}; }
+  Proportion sensitivity() const { return {true_positives, positives()}; }
+  Proportion specificity() const { return {true_negatives, negatives()}; }
   // The fraction of those called positive that are positive, and of those
   // called negative that are negative. Both depend on how frequent the finding
   // is in these images.
-  Share ppv() const {
+  Proportion ppv() const {
     return {true_positives, true_positives + false_positives};
   }
-  Share npv() const {
+  Proportion npv() const {
     return {true_negatives, true_negatives + false_negatives};
   }
   // 2 tp / (2 tp + fp + fn); empty at 0 / 0.

@@ -19,11 +19,11 @@ void remove_launcher_files(pid_t launcher,
 // Starts a small process that waits for the end of `launcher`, however that
 // comes, removes its files and ends. It belongs to no group or session of the
 // job and is nobody's child, so what kills launcher and ranks spares it.
-void remove_launcher_files_behind(pid_t launcher);
+void remove_launcher_files_after(pid_t launcher);
 
 // In a rank, before it has threads: the first rank of each host does the same
 // for the mpirun or daemon that started it. Not for an mpirun that our parent
 // started: the parent does so itself.
-void remove_files_behind_own_launcher();
+void remove_files_after_launcher();
 
 }  // namespace chexnet

@@ -115,7 +115,7 @@ class RestartLoop {
 
   int left_;
   int restarts_ = 0, at_same_ = 0;
-  std::string place_ = "?";
+  std::string checkpoint_ = "?";
   RankStarts& ranks_;
   RunRecords& records_;
 };

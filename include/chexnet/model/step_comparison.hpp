@@ -27,7 +27,7 @@ struct StepRecord {
 };
 // Sets parameters and statistics of `network` to those of the synthetic step
 // and computes it where the network lies. Equal networks see equal numbers.
-StepRecord record_made_up_step(Network& network);
+StepRecord record_synthetic_step(Network& network);
 
 // Where two computations of a layer differ most.
 struct LayerDifference {
@@ -38,7 +38,7 @@ struct LayerDifference {
   // False of a NaN too.
   bool agrees() const { return difference <= allowed; }
   // Difference in units of what is allowed.
-  double share() const { return difference / allowed; }
+  double of_allowed() const { return difference / allowed; }
 };
 
 // Of every layer, in the order in which a step computes it: statistics forward,
@@ -55,7 +55,7 @@ std::vector<LayerDifference> layer_differences(const StepRecord& found,
 std::string first_disagreement(const std::vector<LayerDifference>& layers);
 // Two digits: "1.8e-05".
 std::string difference_text(double difference);
-// The layer with the largest share(). `layers` is not empty.
+// The layer with the largest of_allowed(). `layers` is not empty.
 const LayerDifference& worst_of(const std::vector<LayerDifference>& layers);
 
 }  // namespace chexnet

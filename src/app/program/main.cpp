@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
   chexnet::keep_freed_memory();
   if (chexnet::started_as_rank(chexnet::process_environment())) {
     if (!chexnet::die_with_parent()) return static_cast<int>(ExitCode::kDevice);
-    chexnet::remove_files_behind_own_launcher();
+    chexnet::remove_files_after_launcher();
   }
 
   chexnet::Invocation invocation;

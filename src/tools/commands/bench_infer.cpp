@@ -67,7 +67,7 @@ int bench_infer(const InferOptions& options, Invocation& invocation) {
 void add_bench_infer(CLI::App& bench, Invocation& invocation) {
   auto options = std::make_shared<InferOptions>();
   auto* command = bench.add_subcommand(
-      "infer", "the forward pass of scoring, on made-up images");
+      "infer", "the forward pass of scoring, on synthetic images");
   add_network_options(*command, *options);
   command->add_option("--passes", options->passes, "passes to time")
       ->check(CLI::Range(1, 100000))

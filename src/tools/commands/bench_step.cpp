@@ -169,7 +169,7 @@ void add_bench_step(CLI::App& bench, Invocation& invocation) {
                      "model.memory", "train.record_step"});
   auto* step_command =
       bench.add_subcommand("step",
-                           "forward, loss, backward and optimizer on made-up "
+                           "forward, loss, backward and optimizer on synthetic "
                            "images; with ranks also the cost of communication");
   add_network_options(*step_command, *step);
   step_command->add_option("--steps", step->steps, "steps to time")

@@ -55,7 +55,7 @@ CheckResult row_of(const std::string& arch, const SelfTestResult::Step& step) {
   const LayerDifference& worst = worst_of(step.layers);
   return {Level::kPass, name,
           "worst " + difference_text(worst.difference) + ", " + worst.what +
-              " of " + worst.layer + " (" + fixed(100 * worst.share(), 0) +
+              " of " + worst.layer + " (" + fixed(100 * worst.of_allowed(), 0) +
               " % of what is allowed); by part: " + by_part(step.layers),
           ""};
 }

@@ -76,16 +76,18 @@ std::string with_own_sum(nlohmann::json state) {
 
 void refused(const fs::path& path, const std::error_code& error,
              const std::string& hint) {
-  const std::string text =
-      formatted("[checkpoint] {}: {}. Hint: ", path.string(), error.message());
+  const std::string file = path.string(), reason = error.message();
   if (error.value() == EMFILE)  // no other start has more
-    throw CheckpointError(text + "raise ulimit -n");
+    throw CheckpointError("[checkpoint] {}: {}. Hint: raise ulimit -n", file,
+                          reason);
   if (may_pass(error.value()))
-    throw OutageError(text +
-                      "the storage does not answer; start again when it does");
+    throw OutageError(
+        "[checkpoint] {}: {}. Hint: the storage does not answer; start again "
+        "when it does",
+        file, reason);
   const bool is_full = error.value() == ENOSPC || error.value() == EDQUOT;
-  throw CheckpointError(text +
-                        (is_full ? write_hint(error.value(), "--out") : hint));
+  throw CheckpointError("[checkpoint] {}: {}. Hint: {}", file, reason,
+                        is_full ? write_hint(error.value(), "--out") : hint);
 }
 
 bool is_there(const fs::path& path) {

@@ -193,7 +193,7 @@ LimitReport limit_of(const StageRates& r) {
   return {Limit::kCompute, reason, compute_advice(r), workers};
 }
 
-LimitReport limit_of(const WaitShares& s) {
+LimitReport limit_of(const WaitFractions& s) {
   const std::string shares =
       "waiting for data took " + fixed(100 * s.data, 1) + " % of the time (" +
       counted(s.stalls, "stall") + " in " + counted(s.steps, "step") +

@@ -160,7 +160,7 @@ TEST_CASE("who is called dead in hours of a thousand hosts was silent",
   const double host_hours = asked("CHEXNET_HOST_HOURS", 1000);
   auto seed = static_cast<uint64_t>(asked("CHEXNET_STORM_SEED", 1));
   PlayedEpisodes sum;
-  uint64_t outages = 0, runs = 0, verdicts = 0, made_up = 0;
+  uint64_t outages = 0, runs = 0, verdicts = 0, false_verdicts = 0;
   for (; sum.simulated_s * kHosts < host_hours * 3600; ++runs, ++seed) {
     const Forecast forecast(weather, kHosts, kRun_s, seed);
     const double end_s =
@@ -176,7 +176,7 @@ TEST_CASE("who is called dead in hours of a thousand hosts was silent",
         !is_ended || (run.verdict && !run.verdict->hosts.empty() &&
                       run.verdict->silent_s >= kSilence_s);
     CHECK(is_true);
-    made_up += is_true ? 0 : 1;
+    false_verdicts += is_true ? 0 : 1;
     outages += forecast.outages_until(run.simulated_s);
     sum.simulated_s += run.simulated_s;
     sum.longest_silence_s =
@@ -197,5 +197,5 @@ TEST_CASE("who is called dead in hours of a thousand hosts was silent",
                  {"longest_silence_s", sum.longest_silence_s},
                  {"silence_s", kSilence_s},
                  {"verdicts", verdicts},
-                 {"false_verdicts", made_up}});
+                 {"false_verdicts", false_verdicts}});
 }

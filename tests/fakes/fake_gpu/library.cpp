@@ -122,7 +122,7 @@ class Library final : public chexnet::CudaLibrary {
     return fake_gpu::peak_held_bytes();
   }
   void restart_peak() override { fake_gpu::restart_peak(); }
-  std::string versions() const override { return "a GPU that is made up"; }
+  std::string versions() const override { return "a fake GPU"; }
   std::unique_ptr<chexnet::Communicator> make_nccl(
       std::unique_ptr<chexnet::Communicator> host, int device,
       double timeout_s) override {

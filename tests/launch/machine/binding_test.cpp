@@ -14,7 +14,7 @@ namespace {
 // Sockets of `cores` each with `threads` hardware threads a core (numbered as
 // Linux does: second threads after all first ones) and `nodes` NUMA nodes a
 // socket.
-Machine made_up(int packages, int cores, int threads = 1, int nodes = 1) {
+Machine fake(int packages, int cores, int threads = 1, int nodes = 1) {
   Machine machine;
   machine.packages = packages;
   machine.numa_nodes = packages * nodes;
@@ -52,7 +52,7 @@ std::string text_of(const std::vector<Placement>& placements) {
 }
 
 Machine c4140(bool all_on_one) {
-  Machine machine = made_up(2, 20);
+  Machine machine = fake(2, 20);
   for (int g = 0; g < 4; ++g)
     add_gpu(machine, all_on_one || g < 2 ? 0 : 1, {"GPU-" + std::to_string(g)});
   machine.hcas = {{"mlx5_0", "0000:3b:00.0", {}, 0, 0}};
@@ -112,7 +112,7 @@ TEST_CASE("where ranks belong on machines of many kinds") {
         "narrow 0-9 mlx5_0 | narrow 10-19 mlx5_0");
   }
   SECTION("8 GPUs, two sockets of two NUMA nodes, hyper-threads") {
-    Machine m = made_up(2, 32, 2, 2);
+    Machine m = fake(2, 32, 2, 2);
     std::vector<RankAffinity> ranks;
     for (int g = 0; g < 8; ++g) {
       add_gpu(m, g / 4, {"GPU-" + std::to_string(g)}, g / 2);
@@ -129,7 +129,7 @@ TEST_CASE("where ranks belong on machines of many kinds") {
     CHECK(placements[0].hca == "mlx5_0");
   }
   SECTION("one socket: nothing is far") {
-    Machine m = made_up(1, 8);
+    Machine m = fake(1, 8);
     add_gpu(m, 0, {"GPU-0"});
     add_gpu(m, 0, {"GPU-1"});
     CHECK(text_of(decide_placement(
@@ -147,14 +147,14 @@ TEST_CASE("where ranks belong on machines of many kinds") {
           "good 0-7 mlx5_0");
   }
   SECTION("MIG devices of one GPU") {
-    Machine m = made_up(2, 8);
+    Machine m = fake(2, 8);
     add_gpu(m, 1, {"GPU-0", "MIG-a", "MIG-b"});
     CHECK(text_of(decide_placement(
               m, {{range(0, 7), "MIG-a"}, {range(8, 15), "MIG-b"}}, false)) ==
           "far 8-11 | shared 12-15");
   }
   SECTION("no GPU") {
-    const Machine m = made_up(2, 10);
+    const Machine m = fake(2, 10);
     const auto cpu_ranks = [](const std::vector<std::vector<int>>& cpus) {
       std::vector<RankAffinity> ranks;
       for (const auto& c : cpus) ranks.push_back({c, ""});
@@ -172,15 +172,15 @@ TEST_CASE("where ranks belong on machines of many kinds") {
           "narrow 0-9 | narrow 10-19");
     CHECK(text_of(decide_placement(m, cpu_ranks({{0}, {1}}), false)) ==
           "good 0 | good 1");
-    CHECK(text_of(decide_placement(made_up(1, 2), cpu_ranks({{0}, {1}}),
-                                   true)) == "good 0 | good 1");
+    CHECK(text_of(decide_placement(fake(1, 2), cpu_ranks({{0}, {1}}), true)) ==
+          "good 0 | good 1");
     // More ranks than cores: they share, and nothing can be improved.
     CHECK(text_of(decide_placement(
-              made_up(1, 2), cpu_ranks({all(1), all(1), all(1)}), false)) ==
+              fake(1, 2), cpu_ranks({all(1), all(1), all(1)}), false)) ==
           "good 0-1 | good 0-1 | good 0-1");
   }
   SECTION("a GPU whose place nobody tells, or that is unknown") {
-    Machine m = made_up(2, 4);
+    Machine m = fake(2, 4);
     add_gpu(m, -1, {"GPU-0"}, -1);
     CHECK(text_of(decide_placement(
               m, {{range(0, 3), "GPU-0"}, {range(4, 7), "GPU-9"}}, false)) ==
@@ -203,7 +203,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a GPU whose node has no permitted core belongs to its socket") {
-  Machine m = made_up(2, 4, 1, 2);
+  Machine m = fake(2, 4, 1, 2);
   add_gpu(m, 1, {"GPU-0"}, 3);
   CHECK(text_of(decide_placement(m, {{range(0, 7), "GPU-0"}}, false)) ==
         "wide 6-7");
@@ -216,7 +216,7 @@ TEST_CASE("a GPU whose node has no permitted core belongs to its socket") {
 }
 
 TEST_CASE("the nearest adapter is of the cores where there is no GPU") {
-  Machine m = made_up(2, 4);
+  Machine m = fake(2, 4);
   m.hcas = {{"mlx5_0", "", {}, 0, 0},
             {"mlx5_1", "", {}, 1, 1},
             {"mlx5_2", "", {}, -1, -1}};
@@ -229,7 +229,7 @@ TEST_CASE("the nearest adapter is of the cores where there is no GPU") {
 }
 
 TEST_CASE("cores that the machine does not show are left alone") {
-  const Machine m = made_up(1, 4);
+  const Machine m = fake(1, 4);
   const auto placements = decide_placement(m, {{{100}, ""}}, false);
   CHECK(text_of(placements) == "good 100");
   CHECK(placements[0].numa == -1);

@@ -4,8 +4,8 @@
 #include "chexnet/launch/machine/topology.hpp"
 #include "chexnet/launch/machine/usage_monitor.hpp"
 #include "support/catch.hpp"
+#include "support/fake_gpus.hpp"
 #include "support/fixtures.hpp"
-#include "support/made_up_gpus.hpp"
 #include "support/source_file.hpp"
 
 using namespace chexnet;
@@ -31,13 +31,13 @@ bool has(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("without a driver that starts there is no NVML") {
-  const MadeUpGpus gpus(kMachines + "v100x4.yaml");
+  const FakeGpus gpus(kMachines + "v100x4.yaml");
   unsetenv("FAKE_NVML");
   CHECK(Nvml::open() == nullptr);
 }
 
 TEST_CASE("four GPUs are read out of the driver's library") {
-  const MadeUpGpus made_up(kMachines + "v100x4.yaml");
+  const FakeGpus fake(kMachines + "v100x4.yaml");
   const auto nvml = Nvml::open();
   REQUIRE(nvml);
   CHECK(nvml->driver_version() == "580.65.06");
@@ -52,7 +52,7 @@ TEST_CASE("four GPUs are read out of the driver's library") {
 }
 
 TEST_CASE("a rank's monitor asks for its own GPU alone, and for its load") {
-  const MadeUpGpus made_up(kMachines + "v100x4.yaml");
+  const FakeGpus gpus(kMachines + "v100x4.yaml");
   const auto look = sampler_of_host("GPU-11111111-aaaa");
   UsageSums sums;
   sums.add(look());
@@ -65,15 +65,15 @@ TEST_CASE("a rank's monitor asks for its own GPU alone, and for its load") {
   CHECK(usage.throttle_reasons == "hardware slowdown, hardware thermal");
   CHECK(usage.xids == std::vector<std::string>{"GPU-11111111-aaaa Xid 79",
                                                "GPU-11111111-aaaa Xid 94"});
-  CHECK(made_up.calls("nvmlDeviceGetMemoryInfo") == 2);
-  CHECK(made_up.calls("nvmlDeviceGetHandleByUUID") == 1);
-  CHECK(made_up.calls("nvmlDeviceGetHandleByIndex_v2") == 0);
-  CHECK(made_up.calls("nvmlDeviceGetComputeRunningProcesses_v3") == 0);
-  CHECK(made_up.calls("nvmlDeviceRegisterEvents") == 1);
+  CHECK(gpus.calls("nvmlDeviceGetMemoryInfo") == 2);
+  CHECK(gpus.calls("nvmlDeviceGetHandleByUUID") == 1);
+  CHECK(gpus.calls("nvmlDeviceGetHandleByIndex_v2") == 0);
+  CHECK(gpus.calls("nvmlDeviceGetComputeRunningProcesses_v3") == 0);
+  CHECK(gpus.calls("nvmlDeviceRegisterEvents") == 1);
 }
 
 TEST_CASE("a MIG device is found by its number, whatever word is before it") {
-  const MadeUpGpus made_up(kMachines + "h100x8.yaml");
+  const FakeGpus gpus(kMachines + "h100x8.yaml");
   const std::string mig = "77777777-0000-1111-2222-000000000002";
   for (const char* word : {"MIG-", "GPU-"}) {  // NVML's and CUDA's
     CAPTURE(word);
@@ -96,7 +96,7 @@ TEST_CASE("a MIG device is found by its number, whatever word is before it") {
 }
 
 TEST_CASE("doctor names each trouble of each GPU, and its own ranks are none") {
-  const MadeUpGpus made_up(kMachines + "v100x4.yaml");
+  const FakeGpus gpus(kMachines + "v100x4.yaml");
   const ScratchFolder folder;
   const auto checks = check_host({.folder = folder.path().string(),
                                   .ranks_here = 2,
@@ -121,7 +121,7 @@ TEST_CASE("doctor names each trouble of each GPU, and its own ranks are none") {
 }
 
 TEST_CASE("eight GPUs, MIG and an old driver are told") {
-  const MadeUpGpus made_up(kMachines + "h100x8.yaml");
+  const FakeGpus gpus(kMachines + "h100x8.yaml");
   const ScratchFolder folder;
   const auto checks = check_host({.folder = folder.path().string(),
                                   .visible_gpus = 8,

@@ -151,10 +151,12 @@ TEST_CASE("ranks that share a host's cores are told to be fewer") {
 }
 
 TEST_CASE("a finished run is diagnosed by what it waited for") {
-  CHECK(limit_of(WaitShares{0.4, 0.05, 90, 100}).limit == Limit::kData);
-  CHECK(limit_of(WaitShares{0.05, 0.3, 1, 100}).limit == Limit::kCommunication);
-  CHECK(limit_of(WaitShares{0.2, 0.3, 1, 100}).limit == Limit::kCommunication);
-  CHECK(limit_of(WaitShares{0.01, 0.02, 0, 100}).limit == Limit::kCompute);
+  CHECK(limit_of(WaitFractions{0.4, 0.05, 90, 100}).limit == Limit::kData);
+  CHECK(limit_of(WaitFractions{0.05, 0.3, 1, 100}).limit ==
+        Limit::kCommunication);
+  CHECK(limit_of(WaitFractions{0.2, 0.3, 1, 100}).limit ==
+        Limit::kCommunication);
+  CHECK(limit_of(WaitFractions{0.01, 0.02, 0, 100}).limit == Limit::kCompute);
 }
 
 TEST_CASE("figures that contradict each other lead to no conclusion") {
@@ -200,14 +202,14 @@ TEST_CASE("advice follows from the figures") {
   CHECK(
       first(limit_of(many)).starts_with("chexnet-train pack --format pixels"));
   CHECK(first(limit_of(many)).ends_with("reading alone gives 5000 images/s"));
-  const WaitShares even = {0.05, 0.3, 1, 100};
-  WaitShares slow = even;
+  const WaitFractions even = {0.05, 0.3, 1, 100};
+  WaitFractions slow = even;
   slow.slowest_rank = 3;
   slow.slowest_ratio = 1.5;
   CHECK(first(limit_of(even)).starts_with("up to 30 % of the time is to gain"));
   CHECK(first(limit_of(slow)).starts_with("rank 3 takes 1.50 x"));
-  CHECK(first(limit_of(WaitShares{0.01, 0.02, 0, 100}))
+  CHECK(first(limit_of(WaitFractions{0.01, 0.02, 0, 100}))
             .starts_with("at most 3 % of the time is to gain"));
-  CHECK(first(limit_of(WaitShares{0.001, 0, 0, 100}))
+  CHECK(first(limit_of(WaitFractions{0.001, 0, 0, 100}))
             .ends_with("less than 1 % of the time"));
 }

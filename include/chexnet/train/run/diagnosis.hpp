@@ -61,13 +61,13 @@ struct LimitReport {
 LimitReport limit_of(const StageRates& rates);
 
 // From a finished run's metrics: fractions of the time spent waiting.
-struct WaitShares {
+struct WaitFractions {
   double data = 0, allreduce = 0;
   long stalls = 0, steps = 0;
   // Own time of the slowest rank against the median; 1: not known.
   int slowest_rank = 0;
   double slowest_ratio = 1;
 };
-LimitReport limit_of(const WaitShares& shares);
+LimitReport limit_of(const WaitFractions& fractions);
 
 }  // namespace chexnet

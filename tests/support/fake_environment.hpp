@@ -8,7 +8,7 @@
 
 namespace chexnet {
 
-inline Environment made_up(std::map<std::string, std::string> values) {
+inline Environment fake(std::map<std::string, std::string> values) {
   return [values = std::move(values)](const char* name) -> const char* {
     const auto found = values.find(name);
     return found == values.end() ? nullptr : found->second.c_str();

@@ -8,12 +8,12 @@
 
 namespace chexnet {
 
-struct MadeUpCases {
+struct SyntheticCases {
   std::vector<float> labels;
   std::vector<double> a, b;  // scores of two models
   std::vector<std::string> patients;
 
-  MadeUpCases() {
+  SyntheticCases() {
     for (int i = 0; i < 400; ++i) {
       const int label = (i * 7 + i / 13) % 10 < 3 ? 1 : 0;
       labels.push_back(static_cast<float>(label));

@@ -1,6 +1,7 @@
 #include "chexnet/report/timeline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <limits>
 #include <map>
@@ -31,6 +32,7 @@ struct TrackRows {
   int first;
   const char* name;  // before the lane's number
 };
+constexpr std::array kStreams = {"compute stream", "communication stream"};
 TrackRows rows_of(Track track) {
   switch (track) {
     case Track::kMain:
@@ -41,6 +43,8 @@ TrackRows rows_of(Track track) {
       return {2'000, "loader: reader "};
     case Track::kNetwork:
       return {10'000, "network: bucket "};
+    case Track::kGpu:
+      return {100, "GPU: "};
   }
   return {kMainRow, ""};
 }
@@ -93,7 +97,11 @@ void add_rank(json& events, int rank, const std::string& host,
     const auto track = static_cast<Track>(e["track"].get<int>());
     const TrackRows of_track = rows_of(track);
     const int lane = e["lane"], row = of_track.first + lane;
-    if (track != Track::kMain) rows[row] = of_track.name + std::to_string(lane);
+    if (track != Track::kMain)
+      rows[row] = of_track.name +
+                  (track == Track::kGpu
+                       ? std::string(kStreams.at(static_cast<size_t>(lane)))
+                       : std::to_string(lane));
     events.push_back({{"ph", "X"},
                       {"name", e["name"]},
                       {"pid", rank},
@@ -109,7 +117,7 @@ void add_rank(json& events, int rank, const std::string& host,
 void add_ready(json& events, int rank, const json& spans, double start_s) {
   const std::string waiting = phase_name(Phase::kAllReduceWait);
   for (const auto& e : spans)
-    if (e["name"] == waiting)
+    if (e["name"] == waiting && e["track"] == static_cast<int>(Track::kMain))
       events.push_back({{"ph", "i"},
                         {"s", "t"},
                         {"name", "rank " + std::to_string(rank) + " ready"},

@@ -219,6 +219,7 @@ at::Tensor TrainStep::compute_gradients(const Inputs& inputs) {
          labels.size(0) == images.size(0));
   const int64_t part_size = images.size(0) / parts;
 
+  if (options_.communicate) comm_.begin_step();
   at::Tensor loss_sum;
   std::optional<BucketsInFlight> buckets;
   MicroBatch part{0, parts};

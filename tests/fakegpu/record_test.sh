@@ -49,6 +49,16 @@ for steps in 6:6 6:8; do
     start 1 "line-$steps-$every" --set train.record_step=on --set run.log_every=$every --timeline "$scratch/$steps-$every.json" --steps $steps
   done
 done
+start 2 line-two --set train.record_step=on --timeline "$scratch/two.json" --steps 6:8
+check "it shows the CUDA streams of each rank" look '
+names = {(e["pid"], e["tid"]): e["args"]["name"] for e in a["traceEvents"] if e["name"] == "thread_name"}
+for rank in 0, 1:
+    spans = {}
+    for e in a["traceEvents"]:
+        if e["ph"] == "X" and e["pid"] == rank: spans.setdefault(names[rank, e["tid"]], []).append(e["name"])
+    assert spans["GPU: compute stream"] == ["forward and backward", "waiting for gradients"] * 3, spans["GPU: compute stream"]
+    assert "all-reduce of bucket 0" in spans["GPU: communication stream"], spans
+' "$scratch/two.json"
 check "a timeline of N steps has the computing of N" look '
 one, as_well, three, these = (sum(e.get("name") == "computing on the GPU" for e in t["traceEvents"]) for t in (a, b, c, d))
 assert 0 < one == as_well and three == these == 3 * one, (one, as_well, three, these)

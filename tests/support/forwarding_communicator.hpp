@@ -14,6 +14,7 @@ class ForwardingCommunicator : public Communicator {
  public:
   explicit ForwardingCommunicator(Communicator& inner) : inner_(inner) {}
   const World& world() const override { return inner_.world(); }
+  void begin_step() override { inner_.begin_step(); }
   void start(const GradientBuffer& buffer) override { inner_.start(buffer); }
   void poll() override { inner_.poll(); }
   void finish() override { inner_.finish(); }

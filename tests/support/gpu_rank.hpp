@@ -114,7 +114,7 @@ class GpuRank {
   cudaStream_t compute() const { return compute_; }
   float* flat() const { return flat_; }
   size_t count() const { return count_; }
-  const Profiler& profiler() const { return profiler_; }
+  Profiler& profiler() { return profiler_; }
   // What the other ranks' watch would see.
   const PhaseSlot& slot() const { return slot_; }
 

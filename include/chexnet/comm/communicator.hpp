@@ -50,6 +50,8 @@ class Communicator {
   int rank() const { return world().rank; }
   int size() const { return world().size; }
 
+  // A step begins: where a timeline of device buffers begins to look.
+  virtual void begin_step() {}
   virtual void start(const GradientBuffer& buffer) = 0;
   virtual void poll() = 0;
   virtual void finish() = 0;

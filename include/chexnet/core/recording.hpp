@@ -8,9 +8,11 @@
 
 namespace chexnet {
 
-// Rows of a rank: the main thread, and one for each lane (thread or bucket) of
-// the others.
-enum class Track : uint8_t { kMain, kLoader, kReader, kNetwork };
+// Rows of a rank: the main thread, and one for each lane (thread, CUDA stream
+// or bucket) of the others.
+enum class Track : uint8_t { kMain, kLoader, kReader, kNetwork, kGpu };
+// Lanes of kGpu.
+inline constexpr int32_t kComputeStream = 0, kCommunicationStream = 1;
 
 struct TimelineEvent {
   const char* name = "";  // of static life

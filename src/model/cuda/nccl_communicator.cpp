@@ -56,7 +56,9 @@ class NcclCommunicator final : public Communicator {
         gpu_(std::move(functions)),
         stream_(make_communication_stream()),
         ready_(make_event(cudaEventDisableTiming)),
-        joined_(make_event(cudaEventDisableTiming)) {
+        joined_(make_event(cudaEventDisableTiming)),
+        clock_stream_(make_communication_stream()),
+        clock_(make_event(cudaEventDefault)) {
     if (size() > 1)
       comm_ = start_nccl(*host_, device, stream_.get(), timeout_s);
   }
@@ -83,6 +85,7 @@ class NcclCommunicator final : public Communicator {
   }
   uint64_t next_sequence() override { return host_->next_sequence(); }
 
+  void begin_step() override;
   void start(const GradientBuffer& buffer) override;
   void poll() override {}
   void finish() override;
@@ -114,11 +117,18 @@ class NcclCommunicator final : public Communicator {
     GpuEvent computed = make_event(cudaEventDefault),
              arrived = make_event(cudaEventDefault);
   };
+  // Between the two a bucket travels.
+  struct Transfer {
+    GpuEvent begun = make_event(cudaEventDefault),
+             ended = make_event(cudaEventDefault);
+  };
   // What one step leaves on the two CUDA streams; kept for a later step, or for
   // the replays of its recording.
   struct Marks : Recorded {
+    GpuEvent begun;  // null: begin_step() was not called
     std::deque<Pause> gathers;
-    size_t gathered = 0;
+    std::deque<Transfer> transfers;  // of buckets
+    size_t gathered = 0, transferred = 0;
     Pause gradients;
     bool is_recorded = false;
   };
@@ -130,11 +140,14 @@ class NcclCommunicator final : public Communicator {
   void wait_for_compute();
   // And the other way round.
   void wait_on_device(const Pause& pause);
+  void all_reduce(const GradientBuffer& buffer);
   void all_reduce_packed(const GradientBuffer& buffer);
   void* staging(size_t bytes);
   // `computed`: for the HangError, the work before the wait and what it waits
   // for.
   double wait_for(const Pause& pause, const std::string& computed);
+  // Adds what the GPU has done in a step to the timeline that is recorded.
+  void show(const Marks& marks);
   // `what` is the beginning of the HangError.
   // The deadline is `longer_s` later than that of a collective.
   void wait_for(const GpuEvent& event, double longer_s, const std::string& what,
@@ -154,7 +167,9 @@ class NcclCommunicator final : public Communicator {
   double longest_computing_s_ = 0;  // of the waits for `computed`
   DeviceFunctions gpu_;
   GpuStream stream_;
-  GpuEvent ready_, joined_;                   // for the other CUDA stream alone
+  GpuEvent ready_, joined_;  // for the other CUDA stream alone
+  GpuStream clock_stream_;   // always idle, so clock_ happens at once
+  GpuEvent clock_;
   std::deque<SharedMarks> waited_for_later_;  // finish() by finish()
   std::vector<SharedMarks> unused_;  // at its end that of this step, once begun
   SharedMarks recording_;            // null: nothing is recorded
@@ -182,10 +197,26 @@ void NcclCommunicator::leave() {
   if (left && staging_ != nullptr) gpu_.release(staging_);
 }
 
+void NcclCommunicator::begin_step() {
+  Marks& marks = marks_of_this_step();
+  if (!marks.begun) marks.begun = make_event(cudaEventDefault);
+  record(marks.begun, gpu_.compute_stream());
+}
+
 void NcclCommunicator::start(const GradientBuffer& buffer) {
   assert(!aborted_);
   if (size() == 1) return;
+  Marks& marks = marks_of_this_step();
+  if (marks.transferred == marks.transfers.size())
+    marks.transfers.emplace_back();
+  const Transfer& transfer = marks.transfers[marks.transferred++];
   wait_for_compute();
+  record(transfer.begun, stream_.get());
+  all_reduce(buffer);
+  record(transfer.ended, stream_.get());
+}
+
+void NcclCommunicator::all_reduce(const GradientBuffer& buffer) {
   if (compression_ != GradientCompression::kNone && !buffer.exact &&
       buffer.type == ElementType::kF32)
     return all_reduce_packed(buffer);
@@ -299,10 +330,45 @@ std::optional<double> NcclCommunicator::wait_until_finished() {
                         "but the all-gather of moments");
   alone_s +=
       wait_for(marks->gradients, "the step, but the all-reduce of gradients");
+  if (profiler_ != nullptr && profiler_->recording()) show(*marks);
   if (marks->is_recorded) return alone_s;
-  marks->gathered = 0;
+  marks->gathered = marks->transferred = 0;
   unused_.insert(unused_.begin(), marks);
   return alone_s;
+}
+
+// The clocks of host and GPU drift apart, so each step compares them anew.
+void NcclCommunicator::show(const Marks& marks) {
+  const double before = now_s();
+  check_cuda(cudaEventRecord(clock_.get(), clock_stream_.get()));
+  wait_for(clock_, 0,
+           "[cuda] " + of_rank(rank()) + "its GPU did not answer in ",
+           "nvidia-smi shows whether the GPU still answers");
+  const double clock_s = (before + now_s()) / 2;
+  const auto time_of = [&](const GpuEvent& event) {
+    float ms = 0;
+    check_cuda(cudaEventElapsedTime(&ms, event.get(), clock_.get()));
+    return clock_s - 1e-3 * static_cast<double>(ms);
+  };
+  const auto add = [&](const char* name, int32_t number, int32_t stream,
+                       const GpuEvent& begin, const GpuEvent& end) {
+    profiler_->add(
+        {name, number, Track::kGpu, stream, time_of(begin), time_of(end)});
+  };
+  const GpuEvent* from = &marks.begun;
+  const auto add_pause = [&](const Pause& pause, const char* waiting) {
+    if (*from != nullptr)
+      add("forward and backward", -1, kComputeStream, *from, pause.computed);
+    if (size() == 1) return;
+    add(waiting, -1, kComputeStream, pause.computed, pause.arrived);
+    from = &pause.arrived;
+  };
+  for (size_t i = 0; i < marks.gathered; ++i)
+    add_pause(marks.gathers[i], "waiting for moments");
+  add_pause(marks.gradients, "waiting for gradients");
+  for (size_t i = 0; i < marks.transferred; ++i)
+    add("all-reduce of bucket", static_cast<int32_t>(i), kCommunicationStream,
+        marks.transfers[i].begun, marks.transfers[i].ended);
 }
 
 // The host looks at both marks from outside; the device's events tell where the

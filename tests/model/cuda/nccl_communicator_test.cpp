@@ -34,6 +34,48 @@ void step(GpuRank& gpu, float value, GpuRank::Values& result) {
   reducer.wait_until_finished();
 }
 
+// "": the spans of the GPU's streams stand in the order of a step of two
+// buckets, within the seconds of the host's clock that `begin_s` begins.
+std::string wrong_spans(const std::vector<TimelineEvent>& events, size_t steps,
+                        double begin_s) {
+  std::string wrong;
+  const auto say_unless = [&](bool right, const char* what) {
+    if (!right) wrong += std::string(what) + "; ";
+  };
+  std::vector<TimelineEvent> gpu;
+  for (const auto& e : events)
+    if (e.track == Track::kGpu) gpu.push_back(e);
+  say_unless(gpu.size() == 4 * steps, "four spans a step");
+  const double end_s = now_s();
+  constexpr double kRounding_s = 1e-6;  // times are floats of milliseconds
+  for (size_t i = 0; i + 4 <= gpu.size(); i += 4) {
+    const auto &computing = gpu[i], &waiting = gpu[i + 1], &first = gpu[i + 2],
+               &second = gpu[i + 3];
+    say_unless(computing.name == std::string("forward and backward") &&
+                   waiting.name == std::string("waiting for gradients") &&
+                   second.name == std::string("all-reduce of bucket"),
+               "names");
+    say_unless(computing.lane == kComputeStream &&
+                   waiting.lane == kComputeStream &&
+                   first.lane == kCommunicationStream &&
+                   second.lane == kCommunicationStream,
+               "streams");
+    say_unless(first.number == 0 && second.number == 1, "buckets");
+    say_unless(begin_s <= computing.begin_s + kRounding_s &&
+                   computing.begin_s <= computing.end_s &&
+                   waiting.begin_s == computing.end_s &&
+                   waiting.end_s <= end_s + kRounding_s,
+               "computing, then waiting");
+    say_unless(computing.begin_s <= first.begin_s + kRounding_s &&
+                   first.begin_s <= first.end_s &&
+                   first.end_s <= second.begin_s + kRounding_s &&
+                   second.begin_s <= second.end_s &&
+                   second.end_s <= waiting.end_s + kRounding_s,
+               "one bucket after the other, waited for");
+  }
+  return wrong;
+}
+
 // Five times on three ranks: kernels write, all gather, kernels read; returns
 // values that were not everybody's.
 std::vector<std::string> wrong_gathers() {
@@ -110,6 +152,38 @@ TEST_CASE("gradients in fp64 and a GPU alone") {
   CHECK(fake_nccl::communicators() == 0);
 }
 
+TEST_CASE("a timeline shows when the GPU's streams were busy") {
+  const auto results = rank_results(2, [](Communicator& world) {
+    GpuRank gpu(world, kCount);
+    GpuRank::Values result;
+    gpu.comm().begin_step();
+    step(gpu, 1, result);  // nobody records
+    const auto recording = std::make_shared<Recording>(100);
+    gpu.profiler().record(recording);
+    const double begin_s = now_s();
+    for (int s = 0; s < 3; ++s) {
+      gpu.comm().begin_step();
+      step(gpu, 1, result);
+    }
+    return wrong_spans(recording->events(), 3, begin_s);
+  });
+  CHECK(results == std::vector<std::string>(2, ""));
+
+  const auto alone = rank_results(1, [](Communicator& world) {
+    GpuRank gpu(world, kCount);
+    const auto recording = std::make_shared<Recording>(100);
+    gpu.profiler().record(recording);
+    GpuRank::Values result;
+    gpu.comm().begin_step();
+    step(gpu, 1, result);
+    std::string names;
+    for (const auto& e : recording->events())
+      if (e.track == Track::kGpu) names += e.name;
+    return names;
+  });
+  CHECK(alone[0] == "forward and backward");
+}
+
 TEST_CASE("a wait may come a step later, and says what each step waited") {
   const auto results = rank_results(2, [](Communicator& world) {
     GpuRank gpu(world, kCount);
@@ -135,6 +209,7 @@ TEST_CASE("a recorded step is another mean at each replay, waited for apart") {
                             gpu.flat(), ElementType::kF32);
     cudaStreamBeginCapture(gpu.compute(), cudaStreamCaptureModeThreadLocal);
     gpu.comm().begin_recording();
+    gpu.comm().begin_step();
     reducer.begin();
     launch(gpu.compute(), [&] { std::fill_n(gpu.flat(), kCount, value); });
     reducer.written_to(2000);
@@ -146,6 +221,9 @@ TEST_CASE("a recorded step is another mean at each replay, waited for apart") {
     cudaGraphInstantiate(&replay, graph, 0);
     cudaGraphDestroy(graph);
     std::string wrong = gpu.comm().wait_until_finished() ? "a wait " : "";
+    const auto timeline = std::make_shared<Recording>(100);
+    gpu.profiler().record(timeline);
+    const double begin_s = now_s();
     for (int round = 1; round <= 3; ++round) {
       value = static_cast<float>(round * (world.rank() + 1) * 3);
       cudaGraphLaunch(replay, gpu.compute());
@@ -157,7 +235,7 @@ TEST_CASE("a recorded step is another mean at each replay, waited for apart") {
         wrong += std::to_string(round) + " ";
     }
     cudaGraphExecDestroy(replay);
-    return wrong;
+    return wrong + wrong_spans(timeline->events(), 3, begin_s);
   });
   CHECK(results == std::vector<std::string>(3, ""));
   CHECK(all_communicators_are_gone());

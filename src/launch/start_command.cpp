@@ -34,8 +34,11 @@ void add_open_mpi_options(const SelfLaunch& launch, Words& command) {
     append(command, {"--mca", "orte_execute_quiet", "1"});
     append(command, {"--map-by", "socket"});
   } else {
+    // Open MPI would put as many ranks as it has cores on a host whose line
+    // names no slots, and PBS names none; hosts.hpp counts such a line as one.
     if (!launch.hostfile.empty())
-      append(command, {"--hostfile", launch.hostfile});
+      append(command, {"--hostfile", launch.hostfile, "--mca",
+                       "orte_set_default_slots", "1"});
     else if (!launch.hosts.empty())
       append(command, {"--host", host_list(launch.hosts, layout.ranks,
                                            layout.ranks_per_host)});

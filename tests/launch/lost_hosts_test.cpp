@@ -67,7 +67,7 @@ TEST_CASE("hosts are asked by the launcher that starts their ranks") {
   launch.arguments = {"train"};
   const std::vector<HostSlots> two = {{"node1", 2}, {"node2", 2}};
   CHECK(command_text(probe_command(launch, two, "f")) ==
-        "mpirun --hostfile f --bind-to none "
+        "mpirun --hostfile f --mca orte_set_default_slots 1 --bind-to none "
         "--map-by ppr:1:node -np 2 "
         "--allow-run-as-root --mca plm_rsh_agent rsh true");
   launch.mpirun.family = MpiFamily::kMpich;

@@ -91,13 +91,15 @@ TEST_CASE("the mpirun command") {
   there.program = "x";
   there.arguments = {"it's"};
   CHECK(command_text(start_command(there)) ==
-        "mpirun --hostfile hosts --bind-to none "
+        "mpirun --hostfile hosts --mca orte_set_default_slots 1 --bind-to "
+        "none "
         "--map-by ppr:2:node -x NIH "
         "-np 4 x 'it'\\''s'");
   // One other host: its ranks are not to run here.
   there.layout = {2, 1, 2};
   CHECK(command_text(start_command(there)) ==
-        "mpirun --hostfile hosts --bind-to none "
+        "mpirun --hostfile hosts --mca orte_set_default_slots 1 --bind-to "
+        "none "
         "--map-by ppr:2:node -x NIH "
         "-np 2 x 'it'\\''s'");
   const char* const environment[] = {"NIH=/d",

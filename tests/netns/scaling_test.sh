@@ -13,4 +13,15 @@ check "measured is within 10 % of predicted, on 1, 2 and 3 ranks" awk '$5 == "%"
 check "the links hold ranks back" look 'assert a["results"][2]["efficiency"] < 0.5' scaling/scaling.json
 check "a figure with three curves" [ "$(grep -o '<polyline' scaling/scaling.svg | wc -l)" = 3 ]
 check "a page with table and figure" grep -q '<svg' scaling.html
+
+# In a job of PBS the ranks come onto its hosts.
+printf 'node1\nnode2\n' >nodes
+{ echo '#PBS -N scaling'
+  printf '%q ' cd "$PWD"; echo
+  printf '%q ' env CHEXNET_PROGRAM="$program" "$source_folder/scripts/bench/scaling" "$small" --ranks 1,2 --batch 8 "${agent[@]}" \
+    --set train.max_steps=4 --set eval.splits=[] --set eval.every_epochs=0 --out of-pbs; echo; } >job.pbs
+"$cluster/pbs_stand_in.sh" -l 300 -n nodes -x node1 job.pbs >pbs.log 2>&1; rc=$?
+check "a PBS job measures on its two hosts (exit $rc)" [ $rc = 0 ]
+check "two ranks, one on each host" [ "$(grep -E '^ *[01] +node[12] .* [-0-9]+ +- +- ' scaling.o* | awk '{ print $1 $2 }' | sort -u | tr '\n' ' ')" = "0node1 1node2 " ]
+check "with a line for each" look 'assert [point["ranks"] for point in a["results"]] == [1, 2]' of-pbs/scaling.json
 finish

@@ -24,3 +24,6 @@ names=$(find "$@" -name '*.hpp' -o -name '*.cpp' | sort | xargs awk '
 twice=$(echo "$names" | awk '{ places[$1] = places[$1] " " $2; count[$1]++ } END { for (n in count) if (count[n] > 1) print n " is defined at" places[n] }' | sort)
 [ -z "$twice" ] || { echo "$twice"; exit 1; }
 [ "$(echo "$names" | wc -l)" -gt 100 ] || { echo "only $(echo "$names" | wc -l) types found: wrong folder?"; exit 1; }
+# Two headers of one name would be two things of one name.
+twice=$(find "$@" -name '*.hpp' -printf '%f %p\n' | awk '{ places[$1] = places[$1] " " $2; count[$1]++ } END { for (n in count) if (count[n] > 1) print n " is at" places[n] }' | sort)
+[ -z "$twice" ] || { echo "$twice"; exit 1; }

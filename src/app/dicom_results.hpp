@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/app/image_scores.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/data/input_images.hpp"
 #include "chexnet/launch/child_process.hpp"
+#include "image_scores.hpp"
 
 namespace chexnet {
 

@@ -25,7 +25,7 @@
 #include "chexnet/model/formats/export_folder.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_results.hpp"
-#include "chexnet/train/ensemble.hpp"
+#include "chexnet/train/ensemble_file.hpp"
 #include "ensemble_members.hpp"
 
 namespace chexnet {

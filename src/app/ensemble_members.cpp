@@ -15,7 +15,7 @@
 #include "chexnet/data/patient_ids.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "chexnet/report/run_summary.hpp"
-#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/checkpoint/checkpoint_store.hpp"
 #include "run_folders.hpp"
 
 namespace chexnet {

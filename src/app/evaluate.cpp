@@ -24,7 +24,7 @@
 #include "chexnet/eval/predictions.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
 #include "chexnet/launch/signals.hpp"
-#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/checkpoint/checkpoint_store.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/predict.hpp"
 #include "chexnet/train/run/config_agreement.hpp"

@@ -17,8 +17,8 @@
 #include "chexnet/model/formats/export_folder.hpp"
 #include "chexnet/model/formats/export_texts.hpp"
 #include "chexnet/model/formats/named_weights.hpp"
-#include "chexnet/train/checkpoint/store.hpp"
-#include "chexnet/train/ensemble.hpp"
+#include "chexnet/train/checkpoint/checkpoint_store.hpp"
+#include "chexnet/train/ensemble_file.hpp"
 #include "model_file.hpp"
 #include "test_vectors.hpp"
 

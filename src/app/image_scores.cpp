@@ -1,4 +1,4 @@
-#include "chexnet/app/image_scores.hpp"
+#include "image_scores.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/app/image_scores.hpp"
 #include "chexnet/config/load.hpp"
 #include "chexnet/train/model_metadata.hpp"
 #include "dicom_results.hpp"
 #include "heat_map_options.hpp"
+#include "image_scores.hpp"
 #include "predict_folders.hpp"
 
 namespace chexnet {

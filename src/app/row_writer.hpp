@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "chexnet/app/image_scores.hpp"
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/train/run/input_set.hpp"
+#include "image_scores.hpp"
 
 namespace chexnet {
 

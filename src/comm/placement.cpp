@@ -16,8 +16,8 @@
 
 #include "chexnet/comm/gather_json.hpp"
 #include "chexnet/core/parsed_number.hpp"
-#include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/launch/batch_system.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/launchers.hpp"

@@ -1,6 +1,6 @@
 // A separate file, because the tests link another one instead, with a device
 // that only they have.
-#include "table.hpp"
+#include "option_table.hpp"
 
 namespace chexnet {
 

@@ -4,8 +4,8 @@
 
 #include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "option_table.hpp"
 #include "overloaded.hpp"
-#include "table.hpp"
 
 namespace chexnet {
 namespace {

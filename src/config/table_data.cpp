@@ -1,4 +1,4 @@
-#include "table.hpp"
+#include "option_table.hpp"
 
 namespace chexnet {
 namespace {

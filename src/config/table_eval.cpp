@@ -1,6 +1,6 @@
 // When and how a network is scored, and which checkpoints stay. Of these only
 // the meaning of "best" is fixed for a run: its history compares by it.
-#include "table.hpp"
+#include "option_table.hpp"
 
 namespace chexnet {
 namespace {

@@ -1,6 +1,6 @@
 // Where and how ranks run. A resume may change keys that change no sum; the
 // device, the format of gradients on the network and the cut into buckets stay.
-#include "table.hpp"
+#include "option_table.hpp"
 
 namespace chexnet {
 namespace {

@@ -1,6 +1,6 @@
 // Names and files of a run, and what its files say of patients. Only the seed
 // changes what is computed, so only the seed is fixed for the run.
-#include "table.hpp"
+#include "option_table.hpp"
 
 namespace chexnet {
 

@@ -6,7 +6,7 @@
 //        | fails, or takes too long
 //        v
 //   each by itself, again after a pause, until limit_s -> who never answered
-#include "chexnet/launch/lost_hosts.hpp"
+#include "lost_hosts.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

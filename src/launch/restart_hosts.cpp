@@ -11,8 +11,8 @@
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/launch/batch_system.hpp"
-#include "chexnet/launch/lost_hosts.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
+#include "lost_hosts.hpp"
 
 namespace chexnet {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "figure_output.hpp"
 
 namespace chexnet {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "chexnet/core/read_file.hpp"
-#include "chexnet/report/metric_lines.hpp"
+#include "metric_lines.hpp"
 
 namespace chexnet {
 namespace {

@@ -1,4 +1,4 @@
-#include "chexnet/report/metric_lines.hpp"
+#include "metric_lines.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -14,7 +14,7 @@
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/read_file.hpp"
 #include "chexnet/core/safe_open.hpp"
-#include "chexnet/report/metric_lines.hpp"
+#include "metric_lines.hpp"
 
 namespace chexnet {
 namespace {

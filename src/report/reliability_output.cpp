@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 
 namespace chexnet {
 namespace {

@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/eval/ensemble.hpp"
 #include "chexnet/report/run_comparison.hpp"
 #include "chexnet/report/run_results.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "chexnet/config/options.hpp"
-#include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/interval.hpp"
 #include "report_values.hpp"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "chexnet/core/plain_text.hpp"
-#include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/data/findings.hpp"
 #include "comparison_output.hpp"
 #include "figure_output.hpp"

@@ -1,6 +1,6 @@
 #include "subgroup_output.hpp"
 
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 
 namespace chexnet {
 namespace {

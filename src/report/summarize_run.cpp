@@ -13,10 +13,10 @@
 #include "chexnet/core/read_file.hpp"
 #include "chexnet/launch/environment.hpp"
 #include "chexnet/launch/run_lock.hpp"
-#include "chexnet/report/metric_lines.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "chexnet/report/run_summary.hpp"
 #include "chexnet/report/waiting_run.hpp"
+#include "metric_lines.hpp"
 #include "report_values.hpp"
 #include "run_events.hpp"
 

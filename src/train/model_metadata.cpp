@@ -20,7 +20,7 @@
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/label_counts.hpp"
 #include "chexnet/model/weights.hpp"
-#include "chexnet/train/ensemble.hpp"
+#include "chexnet/train/ensemble_file.hpp"
 #include "metadata_json.hpp"
 
 namespace chexnet {

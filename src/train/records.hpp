@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/report/metrics_log.hpp"
 #include "chexnet/train/run/train_state.hpp"
 #include "chexnet/train/run_context.hpp"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/train/run/train_state.hpp"
 #include "chexnet/train/run_context.hpp"
 

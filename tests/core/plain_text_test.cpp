@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "chexnet/core/file_lock.hpp"
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 

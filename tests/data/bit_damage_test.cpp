@@ -19,7 +19,7 @@
 #include "chexnet/core/safetensors.hpp"
 #include "chexnet/data/image_source.hpp"
 #include "chexnet/data/pack_job.hpp"
-#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/checkpoint/checkpoint_store.hpp"
 #include "chexnet/train/run/train_state.hpp"
 #include "data/staged_copy.hpp"
 #include "support/catch.hpp"

@@ -1,4 +1,4 @@
-#include "chexnet/launch/lost_hosts.hpp"
+#include "launch/lost_hosts.hpp"
 
 #include <fstream>
 

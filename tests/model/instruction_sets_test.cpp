@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "chexnet/core/error.hpp"
-#include "chexnet/model/engine/kernels.hpp"
 #include "chexnet/model/network.hpp"
+#include "model/engine/kernels/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/parity_run.hpp"

@@ -1,4 +1,4 @@
-#include "chexnet/report/metric_lines.hpp"
+#include "report/metric_lines.hpp"
 
 #include <nlohmann/json.hpp>
 #include <vector>

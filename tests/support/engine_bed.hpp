@@ -9,7 +9,7 @@
 
 #include "chexnet/core/philox.hpp"
 #include "model/engine/build.hpp"
-#include "model/engine/run.hpp"
+#include "model/engine/pass.hpp"
 
 namespace chexnet {
 
@@ -55,11 +55,11 @@ class TestBed {
   }
 
   // Once all layers are described.
-  Run<S> run() {
+  Pass<S> run() {
     build->plan.assign_offsets();
     LinearAllocator counter;
     const auto lay_out = [&](LinearAllocator& allocator) {
-      Run<S> run{kernels<S>(instruction_set_), thread_pool_};
+      Pass<S> run{kernels<S>(instruction_set_), thread_pool_};
       run.training = build->training;
       run.kept = allocator.take<std::byte>(static_cast<int64_t>(build->kept));
       run.workspace =

@@ -4,8 +4,8 @@
 
 #include "chexnet/core/read_file.hpp"
 #include "chexnet/data/image_reader.hpp"
-#include "chexnet/report/metric_lines.hpp"
 #include "chexnet/train/run/dataset.hpp"
+#include "report/metric_lines.hpp"
 #include "support/catch.hpp"
 #include "support/phantom_run.hpp"
 #include "support/rank_results.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "chexnet/core/json.hpp"
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/train/run/diagnosis.hpp"
 
 namespace chexnet {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 
 namespace chexnet {
 

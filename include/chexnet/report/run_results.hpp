@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "chexnet/core/json.hpp"
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/data/split_table.hpp"
 #include "chexnet/report/gpu_totals.hpp"
 #include "chexnet/report/resume_change.hpp"

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "chexnet/model/engine/flat_parameters.hpp"
-#include "chexnet/model/engine/kernels.hpp"
 #include "chexnet/model/engine/memory_plan.hpp"
+#include "kernels/kernels.hpp"
 
 namespace chexnet {
 

@@ -46,7 +46,7 @@ ClassifierHead<S>::ClassifierHead(Build<S>& build,
 }
 
 template <class S>
-void ClassifierHead<S>::forward(const Run<S>& run, const FeatureMap<S>& in,
+void ClassifierHead<S>::forward(const Pass<S>& run, const FeatureMap<S>& in,
                                 A* logits) const {
   assert(in.channels == channels_);
   const PassTimer timer(
@@ -65,7 +65,7 @@ void ClassifierHead<S>::forward(const Run<S>& run, const FeatureMap<S>& in,
 }
 
 template <class S>
-void ClassifierHead<S>::features(const Run<S>& run, const FeatureMap<S>& in,
+void ClassifierHead<S>::features(const Pass<S>& run, const FeatureMap<S>& in,
                                  A* into) const {
   assert(in.channels == channels_);
   const int64_t pixels = int64_t{shape_.height} * shape_.width;
@@ -86,7 +86,7 @@ void ClassifierHead<S>::dfeatures_of(const A* dlogits, int image,
 
 // The gradient of a mean is the same for each pixel.
 template <class S>
-void ClassifierHead<S>::feature_gradient(const Run<S>& run, const A* dlogits,
+void ClassifierHead<S>::feature_gradient(const Pass<S>& run, const A* dlogits,
                                          A* into) const {
   const int64_t pixels = int64_t{shape_.height} * shape_.width;
   run.thread_pool.run(shape_.images, [&](int image, int) {
@@ -99,7 +99,7 @@ void ClassifierHead<S>::feature_gradient(const Run<S>& run, const A* dlogits,
 }
 
 template <class S>
-void ClassifierHead<S>::backward_weights(const Run<S>& run,
+void ClassifierHead<S>::backward_weights(const Pass<S>& run,
                                          const A* dlogits) const {
   const PassTimer timer(run.layer_times, PassKind::kClassifierHead, 0, 0);
   const A* features = run.template kept_at<A>(features_);
@@ -138,7 +138,7 @@ PartSums ClassifierHead<S>::sums(std::byte* region) const {
 }
 
 template <class S>
-PartSums ClassifierHead<S>::backward_map(const Run<S>& run,
+PartSums ClassifierHead<S>::backward_map(const Pass<S>& run,
                                          GradientEpilogue<S> epilogue) const {
   const PassTimer timer(
       run.layer_times, PassKind::kClassifierHead, 0,

@@ -5,7 +5,7 @@
 
 #include "build.hpp"
 #include "parts.hpp"
-#include "run.hpp"
+#include "pass.hpp"
 
 namespace chexnet {
 
@@ -17,17 +17,17 @@ class ClassifierHead {
                  int findings, MapShape shape);
 
   // logits [images][findings]
-  void forward(const Run<S>& run, const FeatureMap<S>& in, A* logits) const;
+  void forward(const Pass<S>& run, const FeatureMap<S>& in, A* logits) const;
   // The map that forward averages, pixel by pixel:
   // [images][height][width][channels].
-  void features(const Run<S>& run, const FeatureMap<S>& in, A* into) const;
+  void features(const Pass<S>& run, const FeatureMap<S>& in, A* into) const;
   // The gradient of sum(dlogits * logits) by features().
-  void feature_gradient(const Run<S>& run, const A* dlogits, A* into) const;
+  void feature_gradient(const Pass<S>& run, const A* dlogits, A* into) const;
   // Gradients of weight and bias.
-  void backward_weights(const Run<S>& run, const A* dlogits) const;
+  void backward_weights(const Pass<S>& run, const A* dlogits) const;
   // Then the map's gradient into the epilogue. Its sums stay valid until the
   // next pass.
-  PartSums backward_map(const Run<S>& run, GradientEpilogue<S> epilogue) const;
+  PartSums backward_map(const Pass<S>& run, GradientEpilogue<S> epilogue) const;
 
   int channels() const { return channels_; }
   const MapShape& shape() const { return shape_; }

@@ -24,17 +24,17 @@ class Convolution3x3 {
 
   MapShape output_shape() const { return shape_.output; }
   // As PointwiseConvolution's.
-  PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
+  PartSums forward(const Pass<S>& run, const FeatureMap<S>& in, S* out,
                    int64_t pitch) const {
     return forward_(run, in, out, pitch);
   }
-  void pack(const Run<S>& run) const { forward_.pack(run); }
+  void pack(const Pass<S>& run) const { forward_.pack(run); }
   // For inference: of a map after its BatchNorm and ReLU.
-  void forward_normalized(const Run<S>& run, const S* in, int64_t in_pitch,
+  void forward_normalized(const Pass<S>& run, const S* in, int64_t in_pitch,
                           S* out, int64_t pitch, ImageRange images) const {
     forward_.normalized(run, in, in_pitch, out, pitch, images);
   }
-  PartSums backward(const Run<S>& run, const GradientMap<S>& dy,
+  PartSums backward(const Pass<S>& run, const GradientMap<S>& dy,
                     const GradientEpilogue<S>& epilogue) const {
     assert(run.training && dy.channels == shape_.out &&
            epilogue.map.channels == shape_.in);

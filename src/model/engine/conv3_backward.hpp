@@ -17,7 +17,7 @@ class Conv3Backward {
  public:
   virtual ~Conv3Backward() = default;
   // As PointwiseConvolution's backward, but sums are not combined yet.
-  virtual PartSums compute(const Run<S>& run, const GradientMap<S>& dy,
+  virtual PartSums compute(const Pass<S>& run, const GradientMap<S>& dy,
                            const GradientEpilogue<S>& epilogue) const = 0;
 };
 

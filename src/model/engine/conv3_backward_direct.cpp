@@ -59,7 +59,7 @@ class DirectBackward final : public Conv3Backward<S> {
     build.need_workspace(space(nullptr).bytes);
   }
 
-  PartSums compute(const Run<S>& run, const GradientMap<S>& dy,
+  PartSums compute(const Pass<S>& run, const GradientMap<S>& dy,
                    const GradientEpilogue<S>& epilogue) const override {
     const BackwardSpace<S> space = this->space(run.workspace);
     const int64_t tap_size = this->tap_size();
@@ -137,7 +137,7 @@ class DirectBackward final : public Conv3Backward<S> {
     std::fill_n(task.weights, int64_t{task.channels()} * 9 * shape_.out, A(0));
   }
 
-  void image_group(const Run<S>& run, const GradientMap<S>& map,
+  void image_group(const Pass<S>& run, const GradientMap<S>& map,
                    const Task& task, int group) const {
     const int images = shape_.group_images(group), stride = shape_.stride,
               height = shape_.input.height, out_height = shape_.output.height,
@@ -172,7 +172,7 @@ class DirectBackward final : public Conv3Backward<S> {
   }
 
   // Of the rows of a band, those of one parity: all of them without a stride.
-  void band_back(const Run<S>& run, const Task& task, int group, int y,
+  void band_back(const Pass<S>& run, const Task& task, int group, int y,
                  int rows) const {
     const int stride = shape_.stride, height = shape_.input.height,
               width = shape_.input.width;
@@ -199,7 +199,7 @@ class DirectBackward final : public Conv3Backward<S> {
 
   // Sums of the parts, [c / 16][ky][o / 8][kx][8][16], back in torchvision's
   // layout, in the order in which they lie in memory.
-  void write_gradient(const Run<S>& run, const BackwardSpace<S>& space) const {
+  void write_gradient(const Pass<S>& run, const BackwardSpace<S>& space) const {
     constexpr int64_t kGroup = int64_t{8} * kBlock;
     const int64_t row = int64_t{3} * (shape_.out / 8) * kGroup;
     int64_t offsets[9];

@@ -44,7 +44,7 @@ class WinogradBackward final : public Conv3Backward<S> {
     build.need_workspace(space(nullptr).bytes);
   }
 
-  PartSums compute(const Run<S>& run, const GradientMap<S>& dy,
+  PartSums compute(const Pass<S>& run, const GradientMap<S>& dy,
                    const GradientEpilogue<S>& epilogue) const override {
     const BackwardSpace<S> space = this->space(run.workspace);
     pack_in_pieces(
@@ -123,7 +123,7 @@ class WinogradBackward final : public Conv3Backward<S> {
 
   // Sums of the parts, [frequency][output][input], back in torchvision's
   // layout, in the order in which they lie in memory.
-  void write_gradient(const Run<S>& run, const BackwardSpace<S>& space) const {
+  void write_gradient(const Pass<S>& run, const BackwardSpace<S>& space) const {
     int64_t offsets[36];
     for (int f = 0; f < kernels_.frequencies(); ++f)
       offsets[f] = int64_t{f} * shape_.out * shape_.in;

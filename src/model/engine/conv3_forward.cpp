@@ -63,7 +63,7 @@ auto Conv3Forward<S>::space_in(std::byte* region, int threads,
 }
 
 template <class S>
-void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in,
+void Conv3Forward<S>::fill_row(const Pass<S>& run, const FeatureMap<S>& in,
                                int image, int in_group, int y,
                                Panel<A> panel) const {
   const int64_t first =
@@ -79,7 +79,7 @@ void Conv3Forward<S>::fill_row(const Run<S>& run, const FeatureMap<S>& in,
 }
 
 template <class S>
-void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
+void Conv3Forward<S>::pack(const Pass<S>& run, A* packed) const {
   assert(!run.alone);
   const int64_t step = int64_t{9} * shape_.in;
   pack_in_pieces(
@@ -101,8 +101,9 @@ void Conv3Forward<S>::pack(const Run<S>& run, A* packed) const {
 }
 
 template <class S>
-PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
-                                     S* out, int64_t pitch) const {
+PartSums Conv3Forward<S>::operator()(const Pass<S>& run,
+                                     const FeatureMap<S>& in, S* out,
+                                     int64_t pitch) const {
   assert(run.training && in.channels == shape_.in && pitch >= shape_.out);
   const PassTimer timer =
       shape_.timer(run, PassKind::kConv3Forward, shape_.input.images);
@@ -120,7 +121,7 @@ PartSums Conv3Forward<S>::operator()(const Run<S>& run, const FeatureMap<S>& in,
 }
 
 template <class S>
-void Conv3Forward<S>::normalized(const Run<S>& run, const S* in,
+void Conv3Forward<S>::normalized(const Pass<S>& run, const S* in,
                                  int64_t in_pitch, S* out, int64_t pitch,
                                  ImageRange images) const {
   assert(!run.training && in_pitch >= shape_.in && pitch >= shape_.out);
@@ -159,7 +160,7 @@ void Conv3Forward<S>::chunk(const FeatureMap<S>& in, const Space& space,
 // Tiles are numbered through the images, in chunks that any thread may take: no
 // chunk knows of another.
 template <class S>
-void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space,
+void Conv3Forward<S>::winograd(const Pass<S>& run, const Space& space,
                                const FeatureMap<S>& in, S* out,
                                int64_t pitch) const {
   const Cut tiles = shape_.tile_chunks(kernels_),
@@ -176,7 +177,8 @@ void Conv3Forward<S>::winograd(const Run<S>& run, const Space& space,
 }
 
 template <class S>
-void Conv3Forward<S>::winograd_normalized(const Run<S>& run, const Space& space,
+void Conv3Forward<S>::winograd_normalized(const Pass<S>& run,
+                                          const Space& space,
                                           const FeatureMap<S>& in, S* out,
                                           int64_t pitch,
                                           ImageRange images) const {
@@ -197,7 +199,7 @@ void Conv3Forward<S>::winograd_normalized(const Run<S>& run, const Space& space,
 
 template <class S>
 template <class Fill>
-void Conv3Forward<S>::direct(const Run<S>& run, const Space& space,
+void Conv3Forward<S>::direct(const Pass<S>& run, const Space& space,
                              const Fill& fill_row, S* out, int64_t pitch,
                              ImageRange images) const {
   // In inference an image is a group (Conv3Shape).

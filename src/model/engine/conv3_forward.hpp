@@ -16,14 +16,14 @@ class Conv3Forward {
   using A = Accumulator<S>;
   Conv3Forward(Build<S>& build, const Conv3Shape<S>& shape);
   // For training. As PointwiseConvolution's.
-  PartSums operator()(const Run<S>& run, const FeatureMap<S>& in, S* out,
+  PartSums operator()(const Pass<S>& run, const FeatureMap<S>& in, S* out,
                       int64_t pitch) const;
   // As PointwiseConvolution's.
-  void pack(const Run<S>& run) const {
+  void pack(const Pass<S>& run) const {
     pack(run, run.template kept_at<A>(packed_));
   }
   // For inference: BatchNorm and ReLU are already applied to its input.
-  void normalized(const Run<S>& run, const S* in, int64_t in_pitch, S* out,
+  void normalized(const Pass<S>& run, const S* in, int64_t in_pitch, S* out,
                   int64_t pitch, ImageRange images) const;
 
  private:
@@ -36,19 +36,19 @@ class Conv3Forward {
     int64_t thread() const { return panel + v + m; }
   };
   Space space_in(std::byte* region, int threads, bool training) const;
-  void pack(const Run<S>& run, A* packed) const;
+  void pack(const Pass<S>& run, A* packed) const;
   int64_t packed_elements() const;
   template <class Fill>
-  void direct(const Run<S>& run, const Space& space, const Fill& fill_row,
+  void direct(const Pass<S>& run, const Space& space, const Fill& fill_row,
               S* out, int64_t pitch, ImageRange images) const;
-  void winograd(const Run<S>& run, const Space& space, const FeatureMap<S>& in,
+  void winograd(const Pass<S>& run, const Space& space, const FeatureMap<S>& in,
                 S* out, int64_t pitch) const;
-  void winograd_normalized(const Run<S>& run, const Space& space,
+  void winograd_normalized(const Pass<S>& run, const Space& space,
                            const FeatureMap<S>& in, S* out, int64_t pitch,
                            ImageRange images) const;
   void chunk(const FeatureMap<S>& in, const Space& space, int thread, int first,
              int tiles, S* out, int64_t pitch, Moments moments) const;
-  void fill_row(const Run<S>& run, const FeatureMap<S>& in, int image,
+  void fill_row(const Pass<S>& run, const FeatureMap<S>& in, int image,
                 int in_group, int y, Panel<A> panel) const;
 
   Conv3Shape<S> shape_;

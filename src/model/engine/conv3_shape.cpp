@@ -83,7 +83,7 @@ void Conv3Shape<S>::clear_border(Panel<A> panel, const PaddedImage& shape,
 
 // Backward makes two products of each, and reads and writes twice as much.
 template <class S>
-PassTimer Conv3Shape<S>::timer(const Run<S>& run, PassKind kind,
+PassTimer Conv3Shape<S>::timer(const Pass<S>& run, PassKind kind,
                                int images) const {
   const auto values = [&](const MapShape& map, int channels) {
     return static_cast<double>(map.height) * map.width * images * channels;

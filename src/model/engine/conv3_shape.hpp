@@ -7,7 +7,7 @@
 
 #include "build.hpp"
 #include "parts.hpp"
-#include "run.hpp"
+#include "pass.hpp"
 
 namespace chexnet {
 
@@ -50,7 +50,7 @@ struct Conv3Shape {
   // its sides.
   void clear_border(Panel<A> panel, const PaddedImage& shape, int blocks) const;
   // The work of a pass over so many images, as the direct algorithm's.
-  PassTimer timer(const Run<S>& run, PassKind kind, int images) const;
+  PassTimer timer(const Pass<S>& run, PassKind kind, int images) const;
 
   int in, out, stride;
   bool winograd;  // with products of the accumulator's type

@@ -60,7 +60,7 @@ DenseBlock<S>::DenseBlock(Build<S>& build, const std::string& name, int in,
 }
 
 template <class S>
-void DenseBlock<S>::forward(const Run<S>& run) const {
+void DenseBlock<S>::forward(const Pass<S>& run) const {
   if (!run.training) return infer(run);
   S* x = features_.data(run);
   const int64_t pitch = features_.channels;
@@ -91,8 +91,8 @@ void DenseBlock<S>::forward(const Run<S>& run) const {
 // Nobody waits for another thread between two layers. Where threads would be
 // left without images, all of them divide each layer instead.
 template <class S>
-void DenseBlock<S>::infer(const Run<S>& run) const {
-  Run<S> packed = run;
+void DenseBlock<S>::infer(const Pass<S>& run) const {
+  Pass<S> packed = run;
   packed.pack = false;
   for (const Layer& layer : layers_) {
     layer.norm1.prepare(run, features_.statistics, 0);
@@ -110,7 +110,7 @@ void DenseBlock<S>::infer(const Run<S>& run) const {
   const Cut cut{images, std::min(groups, images)};
   std::vector<LayerTimes> times(static_cast<size_t>(threads));
   run.thread_pool.run(cut.parts, [&](int group, int thread) {
-    Run<S> own = packed.alone_on(thread);
+    Pass<S> own = packed.alone_on(thread);
     if (run.layer_times != nullptr)
       own.layer_times = &times[static_cast<size_t>(thread)];
     const auto first = static_cast<int>(cut.begin(group));
@@ -120,7 +120,7 @@ void DenseBlock<S>::infer(const Run<S>& run) const {
 }
 
 template <class S>
-void DenseBlock<S>::infer(const Run<S>& run, ImageRange images) const {
+void DenseBlock<S>::infer(const Pass<S>& run, ImageRange images) const {
   S* x = features_.data(run);
   const int64_t pitch = features_.channels;
   int channels = in_;
@@ -143,14 +143,14 @@ int DenseBlock<S>::images_at_once() const {
 }
 
 template <class S>
-void DenseBlock<S>::backward(const Run<S>& run) const {
+void DenseBlock<S>::backward(const Pass<S>& run) const {
   std::fill_n(run.template kept_at<A>(ones_), width_, A(1));
   for (size_t i = layers_.size(); i-- > 0;)
     backward(run, layers_[i], in_ + static_cast<int>(i) * growth_);
 }
 
 template <class S>
-void DenseBlock<S>::backward(const Run<S>& run, const Layer& layer,
+void DenseBlock<S>::backward(const Pass<S>& run, const Layer& layer,
                              int first_new) const {
   const S* x = features_.data(run);
   S* dx = features_.d(run);
@@ -196,7 +196,7 @@ Transition<S>::Transition(Build<S>& build, const std::string& name,
 }
 
 template <class S>
-void Transition<S>::forward(const Run<S>& run, const Features<S>& from,
+void Transition<S>::forward(const Pass<S>& run, const Features<S>& from,
                             const Features<S>& to) const {
   assert(to.channels >= out_);
   norm_.prepare(run, from.statistics, from.count(run));
@@ -207,7 +207,7 @@ void Transition<S>::forward(const Run<S>& run, const Features<S>& from,
 }
 
 template <class S>
-void Transition<S>::backward(const Run<S>& run, const Features<S>& from,
+void Transition<S>::backward(const Pass<S>& run, const Features<S>& from,
                              const Features<S>& to) const {
   auto* a = run.template kept_at<Accumulator<S>>(constants_);
   auto *b = a + out_, *c = b + out_;

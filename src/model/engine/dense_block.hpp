@@ -24,9 +24,9 @@ struct Features {
   int map = -1, gradient = -1;  // plan buffers
   ChannelStatistics<S> statistics;
 
-  S* data(const Run<S>& run) const { return run.template buffer<S>(map); }
-  S* d(const Run<S>& run) const { return run.template buffer<S>(gradient); }
-  double count(const Run<S>& run) const { return pixel_count(run, shape); }
+  S* data(const Pass<S>& run) const { return run.template buffer<S>(map); }
+  S* d(const Pass<S>& run) const { return run.template buffer<S>(gradient); }
+  double count(const Pass<S>& run) const { return pixel_count(run, shape); }
   size_t bytes() const { return shape.template bytes<S>(channels); }
 };
 
@@ -40,10 +40,10 @@ class DenseBlock {
 
   const Features<S>& features() const { return features_; }
   // The first `in` channels and their statistics are there.
-  void forward(const Run<S>& run) const;
+  void forward(const Pass<S>& run) const;
   // The gradient of all channels is there, as far as readers outside the block
   // go.
-  void backward(const Run<S>& run) const;
+  void backward(const Pass<S>& run) const;
 
  private:
   struct Layer {
@@ -55,10 +55,10 @@ class DenseBlock {
     int bottleneck;  // plan buffer: conv1's output, in inference of all layers
     int d;           // plan buffer: its gradient, after norm2
   };
-  void infer(const Run<S>& run) const;
-  void infer(const Run<S>& run, ImageRange images) const;
+  void infer(const Pass<S>& run) const;
+  void infer(const Pass<S>& run, ImageRange images) const;
   int images_at_once() const;
-  void backward(const Run<S>& run, const Layer& layer, int first_new) const;
+  void backward(const Pass<S>& run, const Layer& layer, int first_new) const;
 
   int in_, growth_, width_;  // width: channels between the two convolutions
   Features<S> features_;
@@ -73,9 +73,9 @@ class Transition {
  public:
   Transition(Build<S>& build, const std::string& name, const Features<S>& from);
   MapShape output_shape() const { return conv_.output_shape(); }
-  void forward(const Run<S>& run, const Features<S>& from,
+  void forward(const Pass<S>& run, const Features<S>& from,
                const Features<S>& to) const;
-  void backward(const Run<S>& run, const Features<S>& from,
+  void backward(const Pass<S>& run, const Features<S>& from,
                 const Features<S>& to) const;
 
  private:

@@ -36,26 +36,26 @@ DenseNet<S>::DenseNet(Build<S>& build, const DenseNetSpec& spec,
 // Of a part: whether it is trained, and whether the next one, which reads its
 // output, takes batch statistics.
 template <class S>
-Run<S> DenseNet<S>::run_of(const Run<S>& run, int part) const {
-  Run<S> own = part < frozen_parts_ ? run.in_inference() : run;
+Pass<S> DenseNet<S>::run_of(const Pass<S>& run, int part) const {
+  Pass<S> own = part < frozen_parts_ ? run.in_inference() : run;
   own.feeds_trained = run.training && part + 1 == frozen_parts_;
   return own;
 }
 
 template <class S>
-void DenseNet<S>::forward(const Run<S>& run, const uint8_t* images,
+void DenseNet<S>::forward(const Pass<S>& run, const uint8_t* images,
                           A* logits) const {
   const Features<S>& first = blocks_.front().features();
   {
     const auto span = run.span(Phase::kForward, "stem");
-    const Run<S> own = run_of(run, kStemPart);
+    const Pass<S> own = run_of(run, kStemPart);
     const PartSums sums =
         stem_.forward(own, images, first.data(run), first.channels);
     if (own.sums()) first.statistics.set(run, sums, 0, first.count(run));
   }
   for (size_t b = 0; b < blocks_.size(); ++b) {
     const auto span = run.span(Phase::kForward, "block", b + 1);
-    const Run<S> own = run_of(run, static_cast<int>(b) + 1);
+    const Pass<S> own = run_of(run, static_cast<int>(b) + 1);
     blocks_[b].forward(own);
     if (b < transitions_.size())
       transitions_[b].forward(own, blocks_[b].features(),
@@ -68,13 +68,13 @@ void DenseNet<S>::forward(const Run<S>& run, const uint8_t* images,
 }
 
 template <class S>
-FeatureMap<S> DenseNet<S>::features(const Run<S>& run) const {
+FeatureMap<S> DenseNet<S>::features(const Pass<S>& run) const {
   const Features<S>& last = blocks_.back().features();
   return last_norm_->map(run, last.data(run), last.channels);
 }
 
 template <class S>
-void DenseNet<S>::backward(const Run<S>& run, const uint8_t* images,
+void DenseNet<S>::backward(const Pass<S>& run, const uint8_t* images,
                            const A* dlogits) const {
   {
     const auto span = run.span(Phase::kBackward, "head");

@@ -19,15 +19,15 @@ class DenseNet {
   // `head`: the classifier head's name
   DenseNet(Build<S>& build, const DenseNetSpec& spec, const std::string& head,
            const Engine::Options& options);
-  void forward(const Run<S>& run, const uint8_t* images, A* logits) const;
-  void backward(const Run<S>& run, const uint8_t* images,
+  void forward(const Pass<S>& run, const uint8_t* images, A* logits) const;
+  void backward(const Pass<S>& run, const uint8_t* images,
                 const A* dlogits) const;
   // The head's input, after forward.
-  FeatureMap<S> features(const Run<S>& run) const;
+  FeatureMap<S> features(const Pass<S>& run) const;
   const ClassifierHead<S>& head() const { return *head_; }
 
  private:
-  Run<S> run_of(const Run<S>& run, int part) const;
+  Pass<S> run_of(const Pass<S>& run, int part) const;
   Stem<S> stem_;
   std::vector<DenseBlock<S>> blocks_;
   std::vector<Transition<S>> transitions_;

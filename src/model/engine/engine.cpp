@@ -46,7 +46,7 @@ class NetworkEngine final : public Engine {
   void forward(const uint8_t* images, const MicroBatch& micro_batch,
                void* logits) override {
     images_ = images;
-    Run<S> run = this->run(micro_batch);
+    Pass<S> run = this->run(micro_batch);
     run.pack = options_.training || !packed_;
     packed_ = false;  // where this forward throws
     network_->forward(run, images, static_cast<A*>(logits));
@@ -67,7 +67,7 @@ class NetworkEngine final : public Engine {
   }
   void features(void* into) override {
     assert(images_ != nullptr);  // a forward came before
-    const Run<S> run = this->run({});
+    const Pass<S> run = this->run({});
     network_->head().features(run, network_->features(run),
                               static_cast<A*>(into));
   }
@@ -86,12 +86,12 @@ class NetworkEngine final : public Engine {
   }
 
  private:
-  Run<S> run(const MicroBatch& micro_batch) {
+  Pass<S> run(const MicroBatch& micro_batch) {
     // Made to compute, not to be measured.
     assert(arena_ != nullptr && thread_pool_ != nullptr);
     assert(micro_batch.index >= 0 && micro_batch.index < micro_batch.count);
     LinearAllocator allocator(arena_->reserve(bytes()));
-    Run<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
+    Pass<S> run{build_.kernels, *thread_pool_, options_.sync_batchnorm};
     run.training = options_.training;
     run.micro_batch = micro_batch;
     run.kept = allocator.take<std::byte>(static_cast<int64_t>(build_.kept));

@@ -3,7 +3,7 @@
 // list is a wider one, and the last is taken unless the caller names another,
 // or the environment variable does that also limits LibTorch's operators: with
 // it a processor computes as one without the wider sets would.
-#include "chexnet/model/engine/kernels.hpp"
+#include "kernels/kernels.hpp"
 
 #include "chexnet/core/text_format.hpp"
 

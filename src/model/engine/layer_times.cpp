@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "chexnet/core/clock.hpp"
-#include "chexnet/model/engine/kernels.hpp"
 #include "chexnet/model/engine/memory_plan.hpp"
+#include "kernels/kernels.hpp"
 
 namespace chexnet {
 

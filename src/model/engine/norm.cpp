@@ -34,7 +34,7 @@ ChannelStatistics<S>::ChannelStatistics(Build<S>& build, int channels)
       slope_(build.template keep<double>(channels)) {}
 
 template <class S>
-void ChannelStatistics<S>::set(const Run<S>& run, const PartSums& sums,
+void ChannelStatistics<S>::set(const Pass<S>& run, const PartSums& sums,
                                int first, double count) const {
   assert(first >= 0 && first + sums.channels <= channels_ && count > 0);
   sums.combine();
@@ -57,13 +57,13 @@ void ChannelStatistics<S>::set(const Run<S>& run, const PartSums& sums,
 }
 
 template <class S>
-void ChannelStatistics<S>::clear_corrections(const Run<S>& run) const {
+void ChannelStatistics<S>::clear_corrections(const Pass<S>& run) const {
   std::fill_n(offset(run), channels_, 0.0);
   std::fill_n(slope(run), channels_, 0.0);
 }
 
 template <class S>
-void ChannelStatistics<S>::final_gradient(const Run<S>& run, int first,
+void ChannelStatistics<S>::final_gradient(const Pass<S>& run, int first,
                                           int count, A* a, A* b, A* c) const {
   assert(first >= 0 && first + count <= channels_);
   const double *offset = this->offset(run) + first,
@@ -98,7 +98,8 @@ Norm<S>::Norm(Build<S>& build, const std::string& name, int channels)
       statistics_(build.parameters.statistics(name)) {}
 
 template <class S>
-void Norm<S>::prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
+void Norm<S>::prepare(const Pass<S>& run,
+                      const ChannelStatistics<S>& statistics,
                       double count) const {
   const A* running = running_ + statistics_;
   A* reported = batch_statistics_ + statistics_;
@@ -130,7 +131,7 @@ void Norm<S>::prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
 }
 
 template <class S>
-void Norm<S>::set_gradients(const Run<S>& run, const PartSums& sums,
+void Norm<S>::set_gradients(const Pass<S>& run, const PartSums& sums,
                             const A* inverse) const {
   assert(sums.channels == channels_);
   for (int c = 0; c < channels_; ++c) {
@@ -150,7 +151,7 @@ void Norm<S>::set_gradients(const Run<S>& run, const PartSums& sums,
 // dx = scale * (dy - mean(dy) - (x - mean) * inverse^2 * mean(dy * (x -
 // mean))), scale = weight * inverse (Ioffe and Szegedy, 2015).
 template <class S>
-void Norm<S>::backward_shared(const Run<S>& run, const PartSums& sums,
+void Norm<S>::backward_shared(const Pass<S>& run, const PartSums& sums,
                               const ChannelStatistics<S>& statistics,
                               double count) const {
   for (int c = 0; c < channels_; ++c) {
@@ -163,7 +164,7 @@ void Norm<S>::backward_shared(const Run<S>& run, const PartSums& sums,
 }
 
 template <class S>
-void Norm<S>::backward_own(const Run<S>& run, const PartSums& sums,
+void Norm<S>::backward_own(const Pass<S>& run, const PartSums& sums,
                            const ChannelStatistics<S>& statistics, double count,
                            A* a, A* b, A* c) const {
   const double *dy = sums.first(0), *product = sums.second(0);

@@ -7,7 +7,7 @@
 
 #include "build.hpp"
 #include "parts.hpp"
-#include "run.hpp"
+#include "pass.hpp"
 
 namespace chexnet {
 
@@ -22,29 +22,29 @@ class ChannelStatistics {
   using A = Accumulator<S>;
   ChannelStatistics(Build<S>& build, int channels);
 
-  A* mean(const Run<S>& run) const { return run.template kept_at<A>(mean_); }
-  A* inverse(const Run<S>& run) const {
+  A* mean(const Pass<S>& run) const { return run.template kept_at<A>(mean_); }
+  A* inverse(const Pass<S>& run) const {
     return run.template kept_at<A>(inverse_);
   }
-  A* variance(const Run<S>& run) const {
+  A* variance(const Pass<S>& run) const {
     return run.template kept_at<A>(variance_);
   }
-  double* offset(const Run<S>& run) const {
+  double* offset(const Pass<S>& run) const {
     return run.template kept_at<double>(offset_);
   }
-  double* slope(const Run<S>& run) const {
+  double* slope(const Pass<S>& run) const {
     return run.template kept_at<double>(slope_);
   }
 
   // From sums over `count` pixels a channel, of channels [first, first +
   // sums.channels). Combines parts and, where statistics are shared, ranks.
-  void set(const Run<S>& run, const PartSums& sums, int first,
+  void set(const Pass<S>& run, const PartSums& sums, int first,
            double count) const;
-  void clear_corrections(const Run<S>& run) const;
+  void clear_corrections(const Pass<S>& run) const;
   // Constants of GradientMap for the final gradient of channels [first, first +
   // count), given that every reader has added its corrections: d + b * x + c.
   // Writes a = 1, b and c, each [count].
-  void final_gradient(const Run<S>& run, int first, int count, A* a, A* b,
+  void final_gradient(const Pass<S>& run, int first, int count, A* a, A* b,
                       A* c) const;
 
  private:
@@ -59,30 +59,30 @@ class Norm {
   Norm(Build<S>& build, const std::string& name, int channels);
 
   int channels() const { return channels_; }
-  A* scale(const Run<S>& run) const { return run.template kept_at<A>(scale_); }
-  A* shift(const Run<S>& run) const { return run.template kept_at<A>(shift_); }
+  A* scale(const Pass<S>& run) const { return run.template kept_at<A>(scale_); }
+  A* shift(const Pass<S>& run) const { return run.template kept_at<A>(shift_); }
 
   // scale and shift from the map's statistics, which are also reported for the
   // running ones, or, for inference, from the running ones.
-  void prepare(const Run<S>& run, const ChannelStatistics<S>& statistics,
+  void prepare(const Pass<S>& run, const ChannelStatistics<S>& statistics,
                double count) const;
-  FeatureMap<S> map(const Run<S>& run, const S* x, int64_t pitch) const {
+  FeatureMap<S> map(const Pass<S>& run, const S* x, int64_t pitch) const {
     return {x, pitch, channels_, scale(run), shift(run)};
   }
 
   // From combined sums of dy and dy * (x - mean): gradients of weight and bias,
   // and the corrections of the map's channels.
-  void backward_shared(const Run<S>& run, const PartSums& sums,
+  void backward_shared(const Pass<S>& run, const PartSums& sums,
                        const ChannelStatistics<S>& statistics,
                        double count) const;
   // The same where this is the map's only reader: constants of GradientMap,
   // each [channels].
-  void backward_own(const Run<S>& run, const PartSums& sums,
+  void backward_own(const Pass<S>& run, const PartSums& sums,
                     const ChannelStatistics<S>& statistics, double count, A* a,
                     A* b, A* c) const;
 
  private:
-  void set_gradients(const Run<S>& run, const PartSums& sums,
+  void set_gradients(const Pass<S>& run, const PartSums& sums,
                      const A* inverse) const;
   int channels_;
   size_t scale_, shift_;
@@ -94,7 +94,7 @@ class Norm {
 // Pixels of all ranks when statistics are shared. Every rank has the same
 // number.
 template <class S>
-double pixel_count(const Run<S>& run, const MapShape& shape) {
+double pixel_count(const Pass<S>& run, const MapShape& shape) {
   return static_cast<double>(shape.pixels()) *
          (run.sync == nullptr ? 1 : run.sync->size());
 }

@@ -180,7 +180,7 @@ double PointwiseConvolution<S>::bytes_per_pixel() const {
 }
 
 template <class S>
-void PointwiseConvolution<S>::normalize(const Run<S>& run,
+void PointwiseConvolution<S>::normalize(const Pass<S>& run,
                                         const FeatureMap<S>& in, int64_t first,
                                         int n, Panel<A> panel) const {
   int64_t read[kMostPixels];
@@ -192,7 +192,7 @@ void PointwiseConvolution<S>::normalize(const Run<S>& run,
 }
 
 template <class S>
-void PointwiseConvolution<S>::pack(const Run<S>& run, A* packed) const {
+void PointwiseConvolution<S>::pack(const Pass<S>& run, A* packed) const {
   assert(!run.alone);
   pack_in_pieces(
       run.thread_pool, out_, in_, [&](int output, int first, int last) {
@@ -202,7 +202,7 @@ void PointwiseConvolution<S>::pack(const Run<S>& run, A* packed) const {
 }
 
 template <class S>
-PartSums PointwiseConvolution<S>::multiply(const Run<S>& run,
+PartSums PointwiseConvolution<S>::multiply(const Pass<S>& run,
                                            const FeatureMap<S>& in, S* out,
                                            int64_t pitch, OutputStage<S> stage,
                                            ImageRange images) const {
@@ -254,7 +254,7 @@ PartSums PointwiseConvolution<S>::multiply(const Run<S>& run,
 }
 
 template <class S>
-PartSums PointwiseConvolution<S>::backward(const Run<S>& run,
+PartSums PointwiseConvolution<S>::backward(const Pass<S>& run,
                                            const GradientMap<S>& dy,
                                            GradientEpilogue<S> epilogue) const {
   assert(run.training && dy.channels == out_ && epilogue.map.channels == in_);

@@ -4,7 +4,7 @@
 
 #include "backward_pass.hpp"
 #include "build.hpp"
-#include "run.hpp"
+#include "pass.hpp"
 
 namespace chexnet {
 
@@ -26,17 +26,17 @@ class PointwiseConvolution {
   MapShape output_shape() const { return output_; }
   // out[pixel * pitch + o]; the sums of each output channel stay valid until
   // the next pass (null values unless run.sums()).
-  PartSums forward(const Run<S>& run, const FeatureMap<S>& in, S* out,
+  PartSums forward(const Pass<S>& run, const FeatureMap<S>& in, S* out,
                    int64_t pitch) const {
     return multiply(run, in, out, pitch, {}, {0, input_.images});
   }
   // For inference: brings the weights into the form that forward reads, ahead
   // of a forward whose run does not.
-  void pack(const Run<S>& run) const {
+  void pack(const Pass<S>& run) const {
     pack(run, run.template kept_at<A>(packed_));
   }
   // For inference: with the BatchNorm (scale, shift) and ReLU that follow.
-  void forward_normalized(const Run<S>& run, const FeatureMap<S>& in, S* out,
+  void forward_normalized(const Pass<S>& run, const FeatureMap<S>& in, S* out,
                           int64_t pitch, const A* scale, const A* shift,
                           ImageRange images) const {
     multiply(run, in, out, pitch, {{}, scale, shift}, images);
@@ -45,16 +45,16 @@ class PointwiseConvolution {
   // the input's into the epilogue (whose sums this pass provides, combined;
   // valid until the next pass). Pixels that the reading leaves out are not
   // touched.
-  PartSums backward(const Run<S>& run, const GradientMap<S>& dy,
+  PartSums backward(const Pass<S>& run, const GradientMap<S>& dy,
                     GradientEpilogue<S> epilogue) const;
 
  private:
   struct ForwardSpace;
-  PartSums multiply(const Run<S>& run, const FeatureMap<S>& in, S* out,
+  PartSums multiply(const Pass<S>& run, const FeatureMap<S>& in, S* out,
                     int64_t pitch, OutputStage<S> stage,
                     ImageRange images) const;
-  void pack(const Run<S>& run, A* packed) const;
-  void normalize(const Run<S>& run, const FeatureMap<S>& in, int64_t first,
+  void pack(const Pass<S>& run, A* packed) const;
+  void normalize(const Pass<S>& run, const FeatureMap<S>& in, int64_t first,
                  int n, Panel<A> panel) const;
   ForwardSpace forward_space(std::byte* region, int threads,
                              bool training) const;

@@ -46,7 +46,7 @@ ConvolutionOutput<S>::ConvolutionOutput(Build<S>& build,
       norm(build, name, channels_) {}
 
 template <class S>
-void ConvolutionOutput<S>::finish(const Run<S>& run,
+void ConvolutionOutput<S>::finish(const Pass<S>& run,
                                   const PartSums& sums) const {
   const double count = pixel_count(run, shape);
   if (run.training) statistics.set(run, sums, 0, count);
@@ -81,7 +81,7 @@ Bottleneck<S>::Bottleneck(Build<S>& build, const std::string& name, int in,
 }
 
 template <class S>
-void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
+void Bottleneck<S>::forward(const Pass<S>& run, const S* x, S* out) const {
   const FeatureMap<S> input = identity_.map(run, x, in_);
   if (run.training) {
     narrow_.finish(
@@ -122,7 +122,7 @@ void Bottleneck<S>::forward(const Run<S>& run, const S* x, S* out) const {
 }
 
 template <class S>
-PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d,
+PartSums Bottleneck<S>::sums_of(const Pass<S>& run, const S* d,
                                 const ConvolutionOutput<S>& map) const {
   const int64_t pixels = map.shape.pixels();
   const PassTimer timer(
@@ -146,7 +146,7 @@ PartSums Bottleneck<S>::sums_of(const Run<S>& run, const S* d,
 }
 
 template <class S>
-GradientMap<S> Bottleneck<S>::own_gradient(const Run<S>& run,
+GradientMap<S> Bottleneck<S>::own_gradient(const Pass<S>& run,
                                            const PartSums& sums,
                                            const ConvolutionOutput<S>& map,
                                            const S* d) const {
@@ -158,7 +158,8 @@ GradientMap<S> Bottleneck<S>::own_gradient(const Run<S>& run,
 }
 
 template <class S>
-void Bottleneck<S>::backward(const Run<S>& run, const S* x, S* d, S* dx) const {
+void Bottleneck<S>::backward(const Pass<S>& run, const S* x, S* d,
+                             S* dx) const {
   assert(projects() == (dx != d));  // in place without a projection
   GradientEpilogue<S> input;        // dx, through the ReLU that made x
   input.map = identity_.map(run, x, in_);
@@ -246,12 +247,12 @@ ResNet<S>::ResNet(Build<S>& build, const ResNetSpec& spec,
 }
 
 template <class S>
-const S* ResNet<S>::input(const Run<S>& run, size_t block) const {
+const S* ResNet<S>::input(const Pass<S>& run, size_t block) const {
   return run.template buffer<S>(block == 0 ? pooled_ : blocks_[block - 1].sum);
 }
 
 template <class S>
-void ResNet<S>::forward(const Run<S>& run, const uint8_t* images,
+void ResNet<S>::forward(const Pass<S>& run, const uint8_t* images,
                         A* logits) const {
   std::fill_n(run.template kept_at<A>(identity_.ones), kWidest, A(1));
   std::fill_n(run.template kept_at<A>(identity_.zeros), kWidest, A(0));
@@ -272,13 +273,13 @@ void ResNet<S>::forward(const Run<S>& run, const uint8_t* images,
 }
 
 template <class S>
-FeatureMap<S> ResNet<S>::features(const Run<S>& run) const {
+FeatureMap<S> ResNet<S>::features(const Pass<S>& run) const {
   return identity_.map(run, input(run, blocks_.size()),
                        blocks_.back().bottleneck.output_channels());
 }
 
 template <class S>
-void ResNet<S>::backward(const Run<S>& run, const uint8_t* images,
+void ResNet<S>::backward(const Pass<S>& run, const uint8_t* images,
                          const A* dlogits) const {
   {
     const auto span = run.span(Phase::kBackward, "head");

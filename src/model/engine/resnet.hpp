@@ -28,12 +28,12 @@ struct ConvolutionOutput {
 
   ConvolutionOutput(Build<S>& build, const std::string& name, int channels,
                     MapShape shape);
-  S* data(const Run<S>& run) const { return run.template buffer<S>(raw); }
-  FeatureMap<S> map(const Run<S>& run) const {
+  S* data(const Pass<S>& run) const { return run.template buffer<S>(raw); }
+  FeatureMap<S> map(const Pass<S>& run) const {
     return norm.map(run, data(run), channels);
   }
   // After the convolution wrote it.
-  void finish(const Run<S>& run, const PartSums& sums) const;
+  void finish(const Pass<S>& run, const PartSums& sums) const;
 };
 
 // Vectors that make BatchNorm's affine form the identity, for maps that need
@@ -41,7 +41,7 @@ struct ConvolutionOutput {
 template <class S>
 struct IdentityVectors {
   size_t ones, zeros;
-  FeatureMap<S> map(const Run<S>& run, const S* x, int channels) const {
+  FeatureMap<S> map(const Pass<S>& run, const S* x, int channels) const {
     return {x, channels, channels, run.template kept_at<Accumulator<S>>(ones),
             run.template kept_at<Accumulator<S>>(zeros)};
   }
@@ -58,19 +58,19 @@ class Bottleneck {
   MapShape output_shape() const { return expanded_.shape; }
   int output_channels() const { return expanded_.channels; }
   bool projects() const { return projection_.has_value(); }
-  void forward(const Run<S>& run, const S* x, S* out) const;
+  void forward(const Pass<S>& run, const S* x, S* out) const;
   // d: gradient of the sum, 0 where its ReLU was closed. dx: the same of the
   // input's; may be d where the bottleneck does not project.
-  void backward(const Run<S>& run, const S* x, S* d, S* dx) const;
+  void backward(const Pass<S>& run, const S* x, S* d, S* dx) const;
 
  private:
   struct Projection {
     PointwiseConvolution<S> convolution;
     ConvolutionOutput<S> map;
   };
-  PartSums sums_of(const Run<S>& run, const S* d,
+  PartSums sums_of(const Pass<S>& run, const S* d,
                    const ConvolutionOutput<S>& map) const;
-  GradientMap<S> own_gradient(const Run<S>& run, const PartSums& sums,
+  GradientMap<S> own_gradient(const Pass<S>& run, const PartSums& sums,
                               const ConvolutionOutput<S>& map,
                               const S* d) const;
 
@@ -95,11 +95,11 @@ class ResNet {
   // `head`: the classifier head's name
   ResNet(Build<S>& build, const ResNetSpec& spec, const std::string& head,
          const Engine::Options& options);
-  void forward(const Run<S>& run, const uint8_t* images, A* logits) const;
-  void backward(const Run<S>& run, const uint8_t* images,
+  void forward(const Pass<S>& run, const uint8_t* images, A* logits) const;
+  void backward(const Pass<S>& run, const uint8_t* images,
                 const A* dlogits) const;
   // The head's input, after forward.
-  FeatureMap<S> features(const Run<S>& run) const;
+  FeatureMap<S> features(const Pass<S>& run) const;
   const ClassifierHead<S>& head() const { return *head_; }
 
  private:
@@ -109,7 +109,7 @@ class ResNet {
     int gradient;  // plan buffer, shared by a stage
     int part;      // of the network
   };
-  const S* input(const Run<S>& run, size_t block) const;
+  const S* input(const Pass<S>& run, size_t block) const;
 
   Stem<S> stem_;
   IdentityVectors<S> identity_;

@@ -204,7 +204,7 @@ void Stem<S>::pack_constants(int output, const double (&inside)[7][7],
 }
 
 template <class S>
-PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
+PartSums Stem<S>::forward(const Pass<S>& run, const uint8_t* images, S* out,
                           int64_t pitch) const {
   const PassTimer timer(
       run.layer_times, PassKind::kStemForward,
@@ -285,7 +285,7 @@ PartSums Stem<S>::forward(const Run<S>& run, const uint8_t* images, S* out,
 }
 
 template <class S>
-void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
+void Stem<S>::backward(const Pass<S>& run, const uint8_t* images,
                        const GradientMap<S>& dy) const {
   const PassTimer timer(
       run.layer_times, PassKind::kStemBackward,
@@ -347,7 +347,7 @@ void Stem<S>::backward(const Run<S>& run, const uint8_t* images,
 // Back to three channels: dW_c = gain_c * dw(gray) + offset_c * dw(inside),
 // dw(inside) being the sum of dy where the tap is inside.
 template <class S>
-void Stem<S>::write_gradient(const Run<S>& run, const Space& space) const {
+void Stem<S>::write_gradient(const Pass<S>& run, const Space& space) const {
   for (int p = 1; p < space.sums.parts; ++p) {
     for (int64_t i = 0; i < places(); ++i)
       space.inside[i] += space.inside[p * places() + i];

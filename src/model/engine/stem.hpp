@@ -29,10 +29,10 @@ class Stem {
   MapShape output_shape() const { return pooled_; }
   // images: uint8 [images][size][size], needed again in backward. Returns the
   // output's sums (null values unless run.sums()).
-  PartSums forward(const Run<S>& run, const uint8_t* images, S* out,
+  PartSums forward(const Pass<S>& run, const uint8_t* images, S* out,
                    int64_t pitch) const;
   // dy: the final gradient of the output.
-  void backward(const Run<S>& run, const uint8_t* images,
+  void backward(const Pass<S>& run, const uint8_t* images,
                 const GradientMap<S>& dy) const;
 
  private:
@@ -54,7 +54,7 @@ class Stem {
   void pack(int pair, const Space& space) const;
   void pack_constants(int output, const double (&inside)[7][7],
                       A* constants) const;
-  void write_gradient(const Run<S>& run, const Space& space) const;
+  void write_gradient(const Pass<S>& run, const Space& space) const;
 
   MapShape input_, conv_, pooled_;
   int64_t row_;  // values between two pairs of rows of the padded image

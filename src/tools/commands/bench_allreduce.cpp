@@ -12,8 +12,8 @@
 #include "chexnet/app/run_options.hpp"
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
-#include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
 

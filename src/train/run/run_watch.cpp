@@ -20,8 +20,8 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/median.hpp"
 #include "chexnet/core/process_usage.hpp"
-#include "chexnet/core/table.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/core/text_table.hpp"
 #include "chexnet/report/gpu_totals.hpp"
 
 namespace chexnet {

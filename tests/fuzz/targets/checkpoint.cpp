@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chexnet/core/read_file.hpp"
-#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/checkpoint/checkpoint_store.hpp"
 #include "fuzz/memory_file.hpp"
 #include "train/checkpoint/described_files.hpp"
 

@@ -159,7 +159,7 @@ Outcome by_engine(const Problem& p, const std::vector<double>& x,
   epilogue.multiplier = twice.data();
   Outcome r;
   const auto compute = [&](const auto& convolution) {
-    const Run<S> run = bed.run();
+    const Pass<S> run = bed.run();
     PartSums sums = convolution.forward(run, in, out.data(), p.out);
     sums.combine();
     r.moments.assign(sums.values, sums.values + 2 * p.out);
@@ -292,7 +292,7 @@ std::vector<double> scored(const Problem& p, const std::vector<double>& x,
   const MapShape o = p.stride == 1 ? p.shape : p.shape.halved();
   std::vector<S> out(static_cast<size_t>(o.pixels() * p.out), stored<S>(-9));
   const auto compute = [&](const auto& forward) {
-    Run<S> run = bed.run();
+    Pass<S> run = bed.run();
     for (const ImageRange& range : ranges) {
       forward(run, range);
       run.pack = false;
@@ -300,7 +300,7 @@ std::vector<double> scored(const Problem& p, const std::vector<double>& x,
   };
   if (p.kernel == 3) {
     const Convolution3x3<S> c(*bed.build, "c", p.in, p.out, p.shape, p.stride);
-    compute([&](const Run<S>& run, ImageRange range) {
+    compute([&](const Pass<S>& run, ImageRange range) {
       c.forward_normalized(run, map.data(), p.in, out.data(), p.out, range);
     });
   } else {
@@ -309,7 +309,7 @@ std::vector<double> scored(const Problem& p, const std::vector<double>& x,
         p.stride == 1 ? Reading::kEach : Reading::kSecond);
     const FeatureMap<S> in{map.data(), p.in, p.in, own_scale.data(),
                            own_shift.data()};
-    compute([&](const Run<S>& run, ImageRange range) {
+    compute([&](const Pass<S>& run, ImageRange range) {
       c.forward_normalized(run, in, out.data(), p.out, next_scale.data(),
                            next_shift.data(), range);
     });

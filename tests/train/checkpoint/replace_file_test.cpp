@@ -7,7 +7,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/read_file.hpp"
-#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/checkpoint/checkpoint_store.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "train/checkpoint/described_files.hpp"

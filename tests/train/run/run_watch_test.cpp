@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "chexnet/core/read_file.hpp"
-#include "chexnet/report/metric_lines.hpp"
+#include "report/metric_lines.hpp"
 #include "support/catch.hpp"
 #include "support/fixtures.hpp"
 #include "support/rank_results.hpp"

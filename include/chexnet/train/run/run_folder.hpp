@@ -12,7 +12,7 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/config/config.hpp"
 #include "chexnet/launch/run_lock.hpp"
-#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/checkpoint/checkpoint_store.hpp"
 
 namespace chexnet {
 

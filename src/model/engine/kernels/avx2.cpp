@@ -1,5 +1,5 @@
 // The kernels of table.hpp for 8 floats a register, with fused multiply-add.
-#include "table.hpp"
+#include "kernel_table.hpp"
 
 namespace chexnet {
 

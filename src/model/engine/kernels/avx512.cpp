@@ -1,5 +1,5 @@
 // The kernels of table.hpp for 16 floats a register.
-#include "table.hpp"
+#include "kernel_table.hpp"
 
 namespace chexnet {
 

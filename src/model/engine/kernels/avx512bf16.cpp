@@ -1,5 +1,5 @@
 // Only bf16 differs from avx512: its multiply-adds take two values at a time.
-#include "table.hpp"
+#include "kernel_table.hpp"
 
 namespace chexnet {
 

@@ -1,6 +1,6 @@
 // The kernels of table.hpp for any processor, with the instructions that its
 // ABI promises.
-#include "table.hpp"
+#include "kernel_table.hpp"
 
 namespace chexnet {
 

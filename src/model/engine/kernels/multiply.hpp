@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "chexnet/model/engine/kernels.hpp"
+#include "kernels.hpp"
 #include "simd.hpp"
 
 namespace chexnet {

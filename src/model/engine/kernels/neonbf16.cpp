@@ -1,6 +1,6 @@
 // Only bf16 differs from the generic set, which is NEON on AArch64: its
 // multiply-adds (BFDOT) take two values at a time.
-#include "table.hpp"
+#include "kernel_table.hpp"
 
 namespace chexnet {
 

@@ -1,7 +1,7 @@
 // Writing panels: how a vector of channels of one pixel lands in its units.
 #pragma once
 
-#include "chexnet/model/engine/kernels.hpp"
+#include "kernels.hpp"
 #include "simd.hpp"
 
 namespace chexnet {

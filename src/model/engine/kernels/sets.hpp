@@ -1,7 +1,7 @@
 // The functions of each instruction set's file.
 #pragma once
 
-#include "chexnet/model/engine/kernels.hpp"
+#include "kernels.hpp"
 
 namespace chexnet {
 

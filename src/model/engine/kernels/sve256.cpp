@@ -1,6 +1,6 @@
 // The kernels of table.hpp for SVE with registers of 256 bits, 8 floats each,
 // and dot products of bf16 pairs (Neoverse V1).
-#include "table.hpp"
+#include "kernel_table.hpp"
 
 namespace chexnet {
 

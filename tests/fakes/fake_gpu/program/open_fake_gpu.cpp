@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "chexnet/comm/cuda_library.hpp"
-#include "config/table.hpp"
+#include "config/option_table.hpp"
 
 namespace chexnet {
 

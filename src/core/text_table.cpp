@@ -1,7 +1,7 @@
 // Columns are as wide as their widest cell, counted in bytes. A column whose
 // cells are numbers, or "-", stands to the right. Cells may be names from a
 // file.
-#include "chexnet/core/table.hpp"
+#include "chexnet/core/text_table.hpp"
 
 #include <algorithm>
 

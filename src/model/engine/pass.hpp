@@ -4,10 +4,10 @@
 #include "chexnet/comm/communicator.hpp"
 #include "chexnet/core/profiler.hpp"
 #include "chexnet/core/thread_pool.hpp"
-#include "chexnet/model/engine/kernels.hpp"
 #include "chexnet/model/engine/layer_times.hpp"
 #include "chexnet/model/engine/memory_plan.hpp"
 #include "chexnet/model/engine/micro_batch.hpp"
+#include "kernels/kernels.hpp"
 
 namespace chexnet {
 
@@ -17,7 +17,7 @@ struct ImageRange {
 };
 
 template <class S>
-struct Run {
+struct Pass {
   using A = Accumulator<S>;
   const Kernels<S>& kernels;
   ThreadPool& thread_pool;
@@ -37,8 +37,8 @@ struct Run {
 
   // Of a thread that takes some images through several layers by itself, while
   // other threads take others.
-  Run alone_on(int thread) const {
-    Run own = *this;
+  Pass alone_on(int thread) const {
+    Pass own = *this;
     own.alone = true;
     own.workspace += static_cast<size_t>(thread) * workspace_of_thread;
     return own;
@@ -46,8 +46,8 @@ struct Run {
   // Whether a reader of a pass's output takes batch statistics.
   bool sums() const { return training || feeds_trained; }
   // Of frozen layers.
-  Run in_inference() const {
-    Run frozen = *this;
+  Pass in_inference() const {
+    Pass frozen = *this;
     frozen.training = false;
     return frozen;
   }

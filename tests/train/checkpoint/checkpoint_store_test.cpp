@@ -1,4 +1,4 @@
-#include "chexnet/train/checkpoint/store.hpp"
+#include "chexnet/train/checkpoint/checkpoint_store.hpp"
 
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/output_file.hpp"

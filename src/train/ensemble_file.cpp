@@ -1,4 +1,4 @@
-#include "chexnet/train/ensemble.hpp"
+#include "chexnet/train/ensemble_file.hpp"
 
 #include <deque>
 #include <nlohmann/json.hpp>

@@ -1,12 +1,12 @@
 // Fills the table of kernels for the instruction set of the including file.
 #pragma once
 
-#include "conv3.hpp"
-#include "pointwise.hpp"
+#include "conv3_kernel.hpp"
+#include "packed_weights.hpp"
 #include "pointwise_back.hpp"
+#include "pointwise_kernel.hpp"
 #include "sets.hpp"
-#include "stem.hpp"
-#include "weights.hpp"
+#include "stem_kernel.hpp"
 #include "winograd.hpp"
 
 namespace chexnet {

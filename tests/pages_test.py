@@ -30,8 +30,9 @@ rows = re.findall(r'^(?:- |\| *)\*\*(.*?)\.?:?\*\*(.*?)(?=^- |^\||^!|^$)', resul
 for name, text in rows:
     section = next((s for s in bold if name.lower().endswith(s.lower())), name)
     said[section] = said.get(section, collections.Counter()) + figures(text)
-for line in readme.replace(results, '').splitlines():  # what a pack gives
+for line in readme.replace(results, '').splitlines():  # what a pack gives; what the quickstart takes
     said['Loading'] += figures(line) if 'images/s' in line else collections.Counter()
+    said['Set-up, build, start'] += figures(line) if re.search(r'\d (minutes|hours|seconds|[GM]B)\b', line) else collections.Counter()
 faults = [f'"{name}": README.md says {f} {said[name][f]} times, docs/measurements.md {bold.get(name, {}).get(f, 0)} times in bold'
           for name in said for f in sorted({*said[name], *bold.get(name, {})}) if said[name][f] != bold.get(name, {}).get(f, 0)]
 if len(rows) < 6:

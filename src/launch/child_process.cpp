@@ -27,6 +27,7 @@
 
 #include "chexnet/core/clock.hpp"
 #include "chexnet/core/error.hpp"
+#include "chexnet/launch/environment.hpp"
 
 extern char** environ;
 
@@ -77,11 +78,17 @@ bool is_of_rank(std::string_view variable) {
 }
 
 // A rank's command is no rank: it must not get the ranks' variables, or an MPI
-// program in it would take itself for one.
-std::vector<char*> environment_of_commands() {
+// program in it would take itself for one. `mark` is of it: a command's ranks
+// are not ours (ranks_below()).
+std::vector<char*> environment_of_command(std::string& mark) {
   std::vector<char*> kept;
+  const std::string name = std::string(kCommandOfVariable) + "=";
   for (char** variable = environ; *variable != nullptr; ++variable)
-    if (!is_of_rank(*variable)) kept.push_back(*variable);
+    if (!is_of_rank(*variable) &&
+        !std::string_view(*variable).starts_with(name))
+      kept.push_back(*variable);
+  mark = name + std::to_string(getpid());
+  kept.push_back(mark.data());
   kept.push_back(nullptr);
   return kept;
 }
@@ -95,8 +102,9 @@ pid_t spawned(const std::vector<std::string>& command,
   argv.push_back(nullptr);
   keep_files_from_children();
   pid_t child = 0;
+  std::string mark;
   const int rc = posix_spawnp(&child, argv[0], &actions, attributes,
-                              argv.data(), environment_of_commands().data());
+                              argv.data(), environment_of_command(mark).data());
   if (rc != 0)
     throw DeviceError(
         "[launch] {} cannot be started: {}. Hint: is it installed?", command[0],

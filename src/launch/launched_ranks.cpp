@@ -70,9 +70,12 @@ Environment environment_of(pid_t process) {
   };
 }
 
-bool is_wanted_rank(pid_t process, const IsWanted& is_wanted) {
+// A command of a rank may have ranks of its own, which are not ours.
+bool is_wanted_rank(pid_t process, pid_t ancestor, const IsWanted& is_wanted) {
   const Environment env = environment_of(process);
-  return started_as_rank(env) && is_wanted(env);
+  if (!started_as_rank(env) || !is_wanted(env)) return false;
+  const auto by = parsed_number<pid_t>(variable(env, kCommandOfVariable));
+  return !by || !is_below(*by, ancestor);
 }
 
 std::vector<pid_t> such_ranks_below(pid_t ancestor, const IsWanted& is_wanted) {
@@ -82,7 +85,7 @@ std::vector<pid_t> such_ranks_below(pid_t ancestor, const IsWanted& is_wanted) {
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
     const auto process = parsed_number<pid_t>(it->path().filename().string());
     if (process && *process != ancestor && is_below(*process, ancestor) &&
-        is_wanted_rank(*process, is_wanted))
+        is_wanted_rank(*process, ancestor, is_wanted))
       ranks.push_back(*process);
   }
   return ranks;

@@ -28,17 +28,24 @@ std::string fresh_weights(const Config& config,
   p.initialize(static_cast<uint64_t>(config.run.seed));
   if (config.model.starts_random())
     return "drawn from seed " + std::to_string(config.run.seed);
+  const std::string& file = config.model.weights;
+  std::error_code error;
+  if (!std::filesystem::exists(file, error) && !error)
+    throw CheckpointError(
+        "[weights] {}: no such file. Hint: "
+        "scripts/reference/convert_weights.py "
+        "torchvision:{} {} makes it from ImageNet's weights; --set "
+        "model.weights=none starts from random ones",
+        file, choice_name(config.model.arch), file);
   const auto report =
-      load_weights(SafetensorsFile(std::filesystem::path(config.model.weights)),
-                   config.model.weights, findings, p,
-                   {.scale = {config.data.mean, config.data.std}});
+      load_weights(SafetensorsFile(std::filesystem::path(file)), file, findings,
+                   p, {.scale = {config.data.mean, config.data.std}});
   if (!report.read_as.empty()) log_info("[weights] " + report.read_as);
   if (const auto text = report.taken_text(); !text.empty())
     log_info("[weights] " + text);
   if (const auto text = report.left_out_text(); !text.empty())
     log_warning("[weights] " + text);
-  return "from " + config.model.weights + ", sha256 " +
-         sha256_file(config.model.weights).substr(0, 12);
+  return "from " + file + ", sha256 " + sha256_file(file).substr(0, 12);
 }
 
 // Of the checkpoint, of model.weights, or drawn. Returns where the first

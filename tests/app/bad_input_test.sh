@@ -168,7 +168,7 @@ done
 refused 4 "the config says resnet50" evaluate "$scratch/run" --set model.arch=resnet50
 refused 4 "preprocessing" evaluate "$scratch/run" --set data.crop=30
 refused 4 "do not fit this network" train "$small" --out "$scratch/other" --set model.arch=resnet50 --set model.weights="$(weights "$scratch/run")"
-refused 4 "cannot be read" train "$small" --out "$scratch/other2" --set model.weights="$scratch/absent.safetensors"
+refused 4 "absent.safetensors: no such file. Hint: scripts/reference/convert_weights.py torchvision:densenet121" train "$small" --out "$scratch/other2" --set model.weights="$scratch/absent.safetensors"
 printf 'not weights at all' >"$scratch/bad.safetensors"
 refused 4 "bad.safetensors: header length" train "$small" --out "$scratch/other3" --set model.weights="$scratch/bad.safetensors"
 { flock 9; refused 4 "in use by" "${T[@]}" "${one[@]}" --resume auto; } 9>>"$scratch/run/.lock"

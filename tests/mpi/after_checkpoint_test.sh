@@ -62,6 +62,12 @@ check "the weights are the same" cmp "$(weights "$scratch/failing")" "$(weights 
 await "the command has begun" test -e "$scratch/begun"
 kill -TERM $run; wait $run; check "a stop ends with 75" test $? = 75
 check "the command was left alone until then" test ! -e "$scratch/told"
+# Ranks of a command are not told either.
+(start run.after_checkpoint="mpirun --allow-run-as-root --oversubscribe -np 2 sh -c 'touch $scratch/inner; sleep 12; echo whole >>$scratch/inner'" "$scratch/nested" --ranks 2 \
+  --set train.max_steps=100000 2>"$scratch/nested.log") & run=$!
+await "the command's ranks have begun" test -e "$scratch/inner"
+kill -TERM $run; wait $run; check "a stop beside them ends with 75" test $? = 75
+check "they came to their end" [ "$(grep -c whole "$scratch/inner")" -ge 2 ]
 check "the command was killed" grep -q 'run.after_checkpoint: killed, as it did not end' "$scratch/log"
 check "the stop is in the metrics" grep -q '"event":"stop".*after_checkpoint_failures' "$scratch/hanging/metrics.jsonl"
 finish

@@ -14,6 +14,9 @@ Environment process_environment();  // getenv
 // The variable's text; empty where it is absent.
 std::string variable(const Environment& env, const char* name);
 
+// Of a command that a process of ours started, and of all below it: the number
+// of that process.
+constexpr const char* kCommandOfVariable = "CHEXNET_COMMAND_OF";
 // True when mpirun, srun or another launcher that speaks PMIx or PMI started
 // this process as a rank.
 bool started_as_rank(const Environment& env);

@@ -253,6 +253,7 @@ AuditedData audited(const Config& config, int threads) {
     size_t seen = 0;
     const auto show = [&](size_t done, size_t all) {
       if (done != std::exchange(seen, done)) progress.advance();
+      if (all == 0) return;
       bar.show("inspecting: " +
                percent_and_time_left(
                    static_cast<double>(done) / static_cast<double>(all),

@@ -156,10 +156,12 @@ struct PublishedSize {
 constexpr auto kSizes = std::to_array<PublishedSize>({
     {ManifestFormat::kChexpert, "train.csv", 223414, 64540},
     {ManifestFormat::kChexpert, "valid.csv", 234, 200},
+    {ManifestFormat::kChexpert, "both", 223648, 64740},
     {ManifestFormat::kMimicCxr, "all splits", 377110, 65379},
     {ManifestFormat::kPadchest, "the table of 2019", 160861, 0},
     {ManifestFormat::kVindr, "train", 15000, 0},
     {ManifestFormat::kVindr, "test", 3000, 0},
+    {ManifestFormat::kVindr, "train and test", 18000, 0},
     {ManifestFormat::kBrax, "the master spreadsheet", 40967, 19351},
 });
 
@@ -191,11 +193,12 @@ void compare_sizes(const Manifest& m, ManifestFormat format, Audit& audit) {
 
 void compare_with_published(const ManifestConfig& tables, const Manifest& m,
                             const Splits& splits, Audit& audit) {
-  if (tables.path.size() > 1) return;
   const ManifestFormat format = tables.format.front();
+  const auto is_other = [&](ManifestFormat f) { return f != format; };
+  if (std::ranges::any_of(tables.format, is_other)) return;
   if (format != ManifestFormat::kNih)
     compare_sizes(m, format, audit);
-  else if (m.left_out.empty())
+  else if (m.left_out.empty() && tables.path.size() == 1)
     compare_with_nih(m, splits, audit);
 }
 

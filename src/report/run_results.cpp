@@ -248,7 +248,9 @@ Json read_results(const std::filesystem::path& folder) {
     if (const std::string part = damaged_part(json); !part.empty())
       throw CheckpointError(
           "[report] {}: '{}' is not what a run writes there. Hint: the file is "
-          "damaged or was edited; copy it again from where the run was made",
+          "damaged, was edited, or another version of the program wrote it; "
+          "copy "
+          "it again from where the run was made, or take that version",
           path.string(), part);
     return json;
   }

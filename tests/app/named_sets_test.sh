@@ -31,6 +31,7 @@ assert found == wanted and set(found.values()) == {'train', 'val', 'test'}"
 check "mimic-cxr: inspect knows the published size" grep -q "published: all splits 377110 images" mimic-cxr.inspected
 trains padchest padchest/padchest.csv --set data.test_fraction=0.3
 trains vindr '[vindr/image_labels_train.csv, vindr/image_labels_test.csv]' --set data.manifest.split='[train, test]'
+check "vindr: also of both tables" grep -q "published: train 15000 images, test 3000 images, train and test 18000 images" vindr.inspected
 trains brax brax/master_spreadsheet_update.csv --set data.test_fraction=0.3
 "$program" evaluate brax.run --manifest padchest/padchest.csv --images padchest --set data.manifest.format=padchest >scores 2>log
 check "brax: a run scores another set's images, findings by name" [ $? = 0 ]

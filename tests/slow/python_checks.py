@@ -93,6 +93,19 @@ def synced(folder, said):
     assert got.data.tags['chexnet.model_sha256'] == sums.split()[0]
 
 
+def alone(folder):
+    """One run has this one's mark, and its name."""
+    from chexnet_train.sync import mark_of
+    from mlflow.tracking import MlflowClient
+    client = MlflowClient()
+    experiment = client.get_experiment_by_name('chexnet-train').experiment_id
+    found = client.search_runs([experiment], f"tags.`chexnet.run` = '{mark_of(Run(folder))}'")
+    assert len(found) == 1 and found[0].info.status == 'FINISHED', found
+    final = {key: value for key, value in found[0].data.metrics.items() if key.startswith('final/test/mean_auroc')}
+    results = json.load(open(f'{folder}/results.json'))
+    assert final['final/test/mean_auroc'] == results['evaluations']['test']['mean_auroc'], final
+
+
 def killed(folder):
     """Ends a sync once the server has some of its metrics."""
     process = subprocess.Popen([sys.executable, '-m', 'chexnet_train.sync', folder], stdout=subprocess.DEVNULL)

@@ -40,6 +40,25 @@ check "and nothing is missing or there twice" checks synced "$scratch/runs/one" 
 check "no prediction, list of patients or name of an image went" bash -c "! grep -rlE '$(cut -d, -f1 "$scratch/runs/one/split.csv" | sed 1d | paste -sd'|')' '$scratch/artifacts'"
 check "but what --include names" sync "$scratch/runs/one" --include predictions_test.csv >"$scratch/said"
 check "is there" [ -n "$(find "$scratch/artifacts" -name predictions_test.csv)" ]
+
+check "a third run" train four --set train.max_steps=2
+(sync "$scratch/runs/four" >"$scratch/first") & other=$!
+check "two syncs at once" sync "$scratch/runs/four" >"$scratch/said"
+check "both end well" wait $other
+check "make one run" checks alone "$scratch/runs/four"
+for members in "one two" "two four"; do
+  out=$scratch/${members/ /-}/all
+  mkdir "${out%/all}"
+  check "an ensemble of $members" "$program" ensemble $(printf "$scratch/runs/%s " $members) --out "$out" 2>"$scratch/log"
+  check "is synced" sync "$out" >"$scratch/said"
+  check "into a run of its own, whatever its name" checks alone "$out"
+done
+for file in config.yaml results.json; do
+  cp -r "$scratch/runs/one" "$scratch/damaged-$file"
+  echo '{"a: [' >"$scratch/damaged-$file/$file"
+  sync "$scratch/damaged-$file" 2>"$scratch/log"; check "a damaged $file: exit 1" [ $? = 1 ]
+  check "and a sentence" eval 'grep -q "^sync: " "$scratch/log" && ! grep -q Traceback "$scratch/log"'
+done
 sync "$scratch/runs/one" --mlflow http://127.0.0.1:1 2>"$scratch/log"; check "no server: says so, in seconds" [ $? = 1 ]
 check "and what to do" grep -q "Hint: say it again" "$scratch/log"
 finish

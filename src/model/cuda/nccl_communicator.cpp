@@ -352,8 +352,10 @@ void NcclCommunicator::show(const Marks& marks) {
   };
   const auto add = [&](const char* name, int32_t number, int32_t stream,
                        const GpuEvent& begin, const GpuEvent& end) {
-    profiler_->add(
-        {name, number, Track::kGpu, stream, time_of(begin), time_of(end)});
+    // Gradients may arrive before the compute stream waits for them.
+    const double begin_s = time_of(begin);
+    profiler_->add({name, number, Track::kGpu, stream, begin_s,
+                    std::max(begin_s, time_of(end))});
   };
   const GpuEvent* from = &marks.begun;
   const auto add_pause = [&](const Pause& pause, const char* waiting) {

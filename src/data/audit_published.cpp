@@ -198,7 +198,7 @@ void compare_with_published(const ManifestConfig& tables, const Manifest& m,
   if (std::ranges::any_of(tables.format, is_other)) return;
   if (format != ManifestFormat::kNih)
     compare_sizes(m, format, audit);
-  else if (m.left_out.empty() && tables.path.size() == 1)
+  else if (m.left_out.empty() && tables.path.size() <= 1)
     compare_with_nih(m, splits, audit);
 }
 

@@ -9,7 +9,6 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
-#include "chexnet/data/table_text.hpp"
 #include "labels.hpp"
 #include "table_rows.hpp"
 
@@ -28,15 +27,6 @@ std::string beside(const std::string& path, const char* what) {
       "that the program reads. Hint: mimic-cxr-2.0.0-chexpert.csv.gz or "
       "-negbio, with the tables -metadata and -split beside it",
       path);
-}
-
-// A table that lies beside the labels.
-std::string side_table(const std::string& path, const S3Config& s3) {
-  std::string text = table_text(path, s3);
-  if (const size_t line = line_not_utf8(text); line > 0)
-    Table{path, static_cast<int>(line)}.fail("is not UTF-8",
-                                             "save the table as UTF-8");
-  return text;
 }
 
 struct Study {
@@ -104,8 +94,8 @@ void read_mimic_cxr(const std::string& text, const TableFile& file,
   const std::string of_splits = beside(m.path, "-split"),
                     of_views = beside(m.path, "-metadata");
   const StudyLabels labels = read_studies(text, m);
-  const std::string split_text = side_table(of_splits, s3),
-                    view_text = side_table(of_views, s3);
+  const std::string split_text = utf8_table(of_splits, s3),
+                    view_text = utf8_table(of_views, s3);
   m.sha256 =
       sha256_hex(m.sha256 + sha256_hex(split_text) + sha256_hex(view_text));
   const auto splits = read_splits(split_text, of_splits);

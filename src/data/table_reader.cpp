@@ -5,9 +5,7 @@
 #include <algorithm>
 
 #include "chexnet/core/checksum.hpp"
-#include "chexnet/core/csv.hpp"
 #include "chexnet/core/error.hpp"
-#include "chexnet/data/table_text.hpp"
 #include "table_rows.hpp"
 
 namespace chexnet {
@@ -17,11 +15,8 @@ Manifest read_table(const TableFile& file, bool may_lack_findings,
   Manifest m;
   m.path = file.path;
   m.tables = {{m.path, 0}};
-  const std::string text = table_text(m.path, s3);
+  const std::string text = utf8_table(m.path, s3);
   m.sha256 = sha256_hex(text);
-  if (const size_t line = line_not_utf8(text); line > 0)
-    Table{m.path, static_cast<int>(line)}.fail("is not UTF-8",
-                                               "save the table as UTF-8");
   // No row is shorter than that, but a file of empty lines has as many.
   constexpr size_t kShortestRow = 8;
   const auto lines = static_cast<size_t>(std::ranges::count(text, '\n')) + 1;

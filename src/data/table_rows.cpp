@@ -10,6 +10,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/column_limit.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/data/table_text.hpp"
 #include "labels.hpp"
 
 namespace chexnet {
@@ -19,6 +20,14 @@ void Table::fail(const std::string& what, const std::string& hint) const {
       "[manifest] {}:{}: {}", path, line,
       printable(formatted("{}. Hint: {}", shortened(what, kLongestError / 4),
                           shortened(hint, kLongestError / 4))));
+}
+
+std::string utf8_table(const std::string& path, const S3Config& s3) {
+  std::string text = table_text(path, s3);
+  if (const size_t line = line_not_utf8(text); line > 0)
+    Table{path, static_cast<int>(line)}.fail("is not UTF-8",
+                                             "save the table as UTF-8");
+  return text;
 }
 
 std::vector<std::string> read_header(

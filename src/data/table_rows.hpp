@@ -23,6 +23,9 @@ struct Table {
                          const std::string& hint) const;
 };
 
+// The file's text. DataError where it is not UTF-8, AbsentError, OutageError.
+std::string utf8_table(const std::string& path, const S3Config& s3);
+
 // The cells of the first line.
 std::vector<std::string> read_header(
     const std::vector<std::string_view>& fields, const Table& table);

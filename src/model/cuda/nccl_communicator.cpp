@@ -46,6 +46,13 @@ constexpr double kLeave_s = 10;  // for the communicator's regular end
 // On a loaded host the others come to their wait so much later.
 constexpr double kOthersLater_s = 3;
 
+// By the device's clock; both have happened. Negative where `end` came first.
+double seconds_between(const GpuEvent& begin, const GpuEvent& end) {
+  float ms = 0;
+  check_cuda(cudaEventElapsedTime(&ms, begin.get(), end.get()));
+  return 1e-3 * static_cast<double>(ms);
+}
+
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(std::unique_ptr<Communicator> host, int device,
@@ -346,9 +353,7 @@ void NcclCommunicator::show(const Marks& marks) {
            "nvidia-smi shows whether the GPU still answers");
   const double clock_s = (before + now_s()) / 2;
   const auto time_of = [&](const GpuEvent& event) {
-    float ms = 0;
-    check_cuda(cudaEventElapsedTime(&ms, event.get(), clock_.get()));
-    return clock_s - 1e-3 * static_cast<double>(ms);
+    return clock_s - seconds_between(event, clock_);
   };
   const auto add = [&](const char* name, int32_t number, int32_t stream,
                        const GpuEvent& begin, const GpuEvent& end) {
@@ -404,10 +409,8 @@ double NcclCommunicator::wait_for(const Pause& pause,
            "another rank has stopped or a link is down; see the other ranks' "
            "logs");
   const double waited_s = now_s() - start;
-  float ms = 0;
-  check_cuda(
-      cudaEventElapsedTime(&ms, pause.computed.get(), pause.arrived.get()));
-  const double alone_s = std::max(0.0, 1e-3 * static_cast<double>(ms));
+  const double alone_s =
+      std::max(0.0, seconds_between(pause.computed, pause.arrived));
   if (profiler_ != nullptr)
     profiler_->rebook(Phase::kBackward, Phase::kAllReduceWait,
                       alone_s - waited_s);

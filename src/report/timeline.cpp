@@ -175,8 +175,9 @@ void write_timeline(Communicator& comm, const Recording& recording,
     add_rank(events, rank, ranks[r]["host"], ranks[r]["spans"], start_s);
     add_ready(events, rank, ranks[r]["spans"], start_s);
   }
-  events.push_back(name_of("thread_name", 0, kReadyRow,
-                           "ranks ready for the last gradients"));
+  if (ranks.size() > 1)
+    events.push_back(name_of("thread_name", 0, kReadyRow,
+                             "ranks ready for the last gradients"));
   write_events(path, std::move(events));
   if (dropped > 0)
     log_info("timeline: " + path.string() + " holds the first spans; " +

@@ -154,6 +154,7 @@ at::Tensor RecordedSteps::compared(const Inputs& inputs,
     for (size_t i = 0; i < found.size(); ++i)
       if (!is_alike(found[i], eager[i], again[i]))
         problem = "a recorded step ends with other weights than an eager one";
+    comm_.begin_step();
     comm_.finish();  // what the caller waits for
     if (!any_rank(comm_, !problem.empty())) return replayed;
     give_up(problem);

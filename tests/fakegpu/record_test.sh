@@ -64,6 +64,26 @@ one, as_well, three, these = (sum(e.get("name") == "computing on the GPU" for e 
 assert 0 < one == as_well and three == these == 3 * one, (one, as_well, three, these)
 ' "$scratch"/6:6-1.json "$scratch"/6:6-1000.json "$scratch"/6:8-1.json "$scratch"/6:8-1000.json
 
+# The whole run, with the steps that a recording is compared by: a stream does one thing at a time. And the step time that is told
+# of a window is that of the window.
+start 2 line-whole --set train.record_step=on --set model.sync_batchnorm=true --timeline "$scratch/whole.json"
+check "nothing overlaps on a CUDA stream" look '
+names = {(e["pid"], e["tid"]): e["args"]["name"] for e in a["traceEvents"] if e["name"] == "thread_name"}
+rows = {}
+for e in a["traceEvents"]:
+    if e["ph"] == "X" and names[e["pid"], e["tid"]].startswith("GPU: "): rows.setdefault((e["pid"], e["tid"]), []).append((e["ts"], e["ts"] + e["dur"], e["name"]))
+assert len(rows) == 4 and any(name == "waiting for moments" for row in rows.values() for _, _, name in row)
+for row in rows.values():
+    row.sort()
+    for before, after in zip(row, row[1:]): assert after[0] >= before[1] - 10, (before, after)  # times are floats of milliseconds
+' "$scratch/whole.json"
+told=$(sed -n 's/.*6:6-1000.json.*, step \([0-9.]*\) ms.*/\1/p' "$scratch/log-line-6:6-1000")
+check "a window of one step is told as one step: $told ms" look "
+spans = [(e['ts'], e['ts'] + e['dur']) for e in a['traceEvents'] if e['ph'] == 'X']
+whole = (max(end for _, end in spans) - min(begin for begin, _ in spans)) / 1e3
+assert 0 < float('$told') <= 1.2 * whole + 5, whole
+" "$scratch/6:6-1000.json"
+
 # In the steady state: one launch for the step, and little beside it; no memory, and no wait for an idle GPU.
 export FAKE_GPU_STEP_LOG=$scratch/steps
 FAKE_CUDA_LAZY=1 FAKE_CUDA_DELAY_US=0 start 2 counted --set train.record_step=on --set run.log_every=1000

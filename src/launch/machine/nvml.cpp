@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstdio>
@@ -128,7 +129,7 @@ struct Nvml::Calls {
     }
     Utilization busy{};
     if (call("nvmlDeviceGetUtilizationRates", device, &busy))
-      gpu.utilization_percent = busy.gpu;
+      gpu.utilization_percent = std::min(busy.gpu, 100U);
     gpu.power_w = number("nvmlDeviceGetPowerUsage", device, 1e-3);
     unsigned long long millijoules = 0;
     if (call("nvmlDeviceGetTotalEnergyConsumption", device, &millijoules))

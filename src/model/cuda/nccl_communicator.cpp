@@ -356,26 +356,26 @@ void NcclCommunicator::show(const Marks& marks) {
     return clock_s - seconds_between(event, clock_);
   };
   const auto add = [&](const char* name, int32_t number, int32_t stream,
-                       const GpuEvent& begin, const GpuEvent& end) {
-    // Gradients may arrive before the compute stream waits for them.
-    const double begin_s = time_of(begin);
-    profiler_->add({name, number, Track::kGpu, stream, begin_s,
-                    std::max(begin_s, time_of(end))});
+                       double begin_s, double end_s) {
+    profiler_->add({name, number, Track::kGpu, stream, begin_s, end_s});
   };
-  const GpuEvent* from = &marks.begun;
+  std::optional<double> from_s;
+  if (marks.begun) from_s = time_of(marks.begun);
   const auto add_pause = [&](const Pause& pause, const char* waiting) {
-    if (*from != nullptr)
-      add("forward and backward", -1, kComputeStream, *from, pause.computed);
+    const double computed_s = time_of(pause.computed);
+    if (from_s)
+      add("forward and backward", -1, kComputeStream, *from_s, computed_s);
     if (size() == 1) return;
-    add(waiting, -1, kComputeStream, pause.computed, pause.arrived);
-    from = &pause.arrived;
+    // They may arrive before the compute stream waits for them.
+    from_s = std::max(computed_s, time_of(pause.arrived));
+    add(waiting, -1, kComputeStream, computed_s, *from_s);
   };
   for (size_t i = 0; i < marks.gathered; ++i)
     add_pause(marks.gathers[i], "waiting for moments");
   add_pause(marks.gradients, "waiting for gradients");
   for (size_t i = 0; i < marks.transferred; ++i)
     add("all-reduce of bucket", static_cast<int32_t>(i), kCommunicationStream,
-        marks.transfers[i].begun, marks.transfers[i].ended);
+        time_of(marks.transfers[i].begun), time_of(marks.transfers[i].ended));
 }
 
 // The host looks at both marks from outside; the device's events tell where the

@@ -60,6 +60,9 @@ bool TimelineRecorder::asked() const {
 }
 
 void TimelineRecorder::take_request(int64_t step) {
+  const bool given_soon = given_ &&
+                          given_->steps.first <= step + kStepsOnRequest &&
+                          given_->steps.last > step;
   if (first_rank()) {
     std::error_code error;
     std::filesystem::remove(run_folder_ / kRequestFile, error);
@@ -72,8 +75,11 @@ void TimelineRecorder::take_request(int64_t step) {
     if (now_)
       log_info("timeline: not begun, for one is recorded already, into " +
                now_->file.string());
+    else if (given_soon)
+      log_info("timeline: not begun, for steps " + text_of(given_->steps) +
+               " come before its end, into " + given_->file.string());
   }
-  if (!now_)
+  if (!now_ && !given_soon)
     asked_ = {run_folder_ / "timeline.json",
               {step + 1, step + kStepsOnRequest}};
 }

@@ -118,6 +118,20 @@ TEST_CASE("steps of which a resume makes the last ones, and none") {
   CHECK(spans_in(folder / "cut.json").at(0) == steps_from_to(3, 4));
 }
 
+TEST_CASE("a file TIMELINE does not take the place of given steps") {
+  const ScratchFolder folder;
+  ThreadWorld(1).run([&](Communicator& comm) {
+    Loop loop(comm, {folder / "t.json", StepWindow{30, 35}}, folder.path());
+    loop.steps(1, 20);
+    folder.write("TIMELINE", "");
+    loop.steps(21, 40);
+    loop.finish();
+  });
+  CHECK(spans_in(folder / "t.json").at(0) == steps_from_to(30, 35));
+  CHECK_FALSE(fs::exists(folder / "timeline.json"));
+  CHECK_FALSE(fs::exists(folder / "TIMELINE"));
+}
+
 TEST_CASE("a file TIMELINE has the next 20 steps of all ranks recorded") {
   const ScratchFolder folder;
   const fs::path request = folder / "TIMELINE", file = folder / "timeline.json";

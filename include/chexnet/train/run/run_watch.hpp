@@ -37,6 +37,8 @@ class RunWatch {
   void step_done(int64_t step, double flops_per_image);
   // Time between two steps (evaluation, checkpoint) is no rank's own time.
   void skip();
+  // What was waited since counts as time of the step before.
+  void count_wait();
   // Of this rank's steps so far, and of its loader.
   StepTimes times(const Loader::Stats& loader) const;
 

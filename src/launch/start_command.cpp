@@ -2,7 +2,7 @@
 // MPICH (and of Intel MPI):
 //
 //                         Open MPI                       Hydra
-//   hosts                 --hostfile FILE, --host LIST   -hosts node1:2,node2:2
+//   hosts                 --host node1:2,node2:2         -hosts node1:2,node2:2
 //   ranks on a host       --map-by ppr:2:node            the 2 above; -ppn 2
 //   binding, one host     --map-by socket                -bind-to none
 //   binding, more         --bind-to none                 -bind-to none
@@ -34,14 +34,21 @@ void add_open_mpi_options(const SelfLaunch& launch, Words& command) {
     append(command, {"--mca", "orte_execute_quiet", "1"});
     append(command, {"--map-by", "socket"});
   } else {
-    // Open MPI would put as many ranks as it has cores on a host whose line
-    // names no slots, and PBS names none; hosts.hpp counts such a line as one.
-    if (!launch.hostfile.empty())
-      append(command, {"--hostfile", launch.hostfile, "--mca",
-                       "orte_set_default_slots", "1"});
-    else if (!launch.hosts.empty())
+    // The list, as Open MPI reads host files otherwise than hosts.hpp:
+    // `node1:2` not at all, and of a line without slots, as PBS has them, it
+    // takes as many as it has cores. Only addresses of IPv6 are no part of a
+    // list.
+    const bool may_be_listed =
+        !launch.hosts.empty() &&
+        std::ranges::none_of(launch.hosts, [](const HostSlots& host) {
+          return host.name.find(':') != std::string::npos;
+        });
+    if (may_be_listed)
       append(command, {"--host", host_list(launch.hosts, layout.ranks,
                                            layout.ranks_per_host)});
+    else if (!launch.hostfile.empty())
+      append(command, {"--hostfile", launch.hostfile, "--mca",
+                       "orte_set_default_slots", "1"});
     // Two ranks would be bound to a core each.
     append(command, {"--bind-to", "none"});
     if (layout.ranks_per_host > 0)

@@ -107,11 +107,13 @@ refused_by_rank=$(mpi 1 train "$small" --out "$scratch/dry" --dry-run 2>&1); rc=
 check "a rank prints no command (exit $rc)" bash -c "[ $rc = 2 ] && [ ! -e '$scratch/dry' ] && grep -q 'is a rank already' <<<'$(grep -m1 error <<<"$refused_by_rank" | tr -d "'")'"
 
 printf 'node-of-others slots=1\n' >"$scratch/single"
-check "a host file with one other host for one rank is used" bash -c "'$program' train '$small' --hostfile '$scratch/single' --dry-run | grep -q '^mpirun --hostfile $scratch/single .* -np 1 '"
+check "a host file with one other host for one rank is used" bash -c "'$program' train '$small' --hostfile '$scratch/single' --dry-run | grep -q '^mpirun --host node-of-others:1 .* -np 1 '"
 printf 'node-of-others slots=2\n' >"$scratch/other"
-check "a host file with one other host is given to mpirun" bash -c "'$program' train '$small' --hostfile '$scratch/other' --dry-run | grep -q -- '--hostfile $scratch/other'"
+check "a host file with one other host is given to mpirun" bash -c "'$program' train '$small' --hostfile '$scratch/other' --dry-run | grep -q -- '--host node-of-others:2 '"
 printf 'node-of-others slots=2\nnode-of-nobody slots=2\n' >"$scratch/others"
-check "and when --ranks leaves one of two" bash -c "'$program' train '$small' --hostfile '$scratch/others' --ranks 2 --ranks-per-node 2 --dry-run | grep -q -- '--hostfile $scratch/others'"
+check "and when --ranks leaves one of two" bash -c "'$program' train '$small' --hostfile '$scratch/others' --ranks 2 --ranks-per-node 2 --dry-run | grep -q -- '--host node-of-others:2,node-of-nobody:2 '"
+printf '\xef\xbb\xbfnode-of-others:1\r\nnode-of-nobody slots=1 max_slots=2\r\nnode-of-others\r\n' >"$scratch/forms"
+check "a host file in every form that is read" bash -c "'$program' train '$small' --hostfile '$scratch/forms' --set train.batch=12 --dry-run | grep -q -- '--host node-of-others:2,node-of-nobody:1 .* -np 3 '"
 printf 'localhost slots=2\n' >"$scratch/here"
 check "this host needs none" bash -c "'$program' train '$small' --hostfile '$scratch/here' --dry-run | grep -q '^mpirun --mca orte_execute_quiet 1 --map-by socket '"
 finish

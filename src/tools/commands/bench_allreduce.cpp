@@ -3,8 +3,11 @@
 // bandwidth.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "allreduce_bench.hpp"
 #include "bench.hpp"
@@ -46,7 +49,16 @@ int run(const BenchAllreduceOptions& options, Invocation& invocation) {
   const auto rows = measure_allreduce(*comm, device, sizes, options.rounds);
   if (comm->rank() != 0) return 0;
   if (options.json) {
+    std::vector<int> ranks_of_hosts;
+    std::map<std::string, size_t> host_of;
+    for (const auto& rank : device.placements) {
+      const auto [host, is_new] =
+          host_of.try_emplace(rank.host, ranks_of_hosts.size());
+      if (is_new) ranks_of_hosts.push_back(0);
+      ++ranks_of_hosts[host->second];
+    }
     Json json = {{"ranks", comm->size()},
+                 {"ranks_of_hosts", ranks_of_hosts},
                  {"communication", comm->description()},
                  {"barrier_us", barrier},
                  {"rows", Json::array()}};

@@ -152,7 +152,6 @@ LimitReport loading_limit(const StageRates& r, int workers) {
 }  // namespace
 
 LimitReport limit_of(const StageRates& r) {
-  const double compute = std::max({r.same_batch, r.no_copy, r.alone});
   const int workers =
       r.load_one > 0
           ? static_cast<int>(std::ceil(1.1 * r.same_batch / r.load_one))
@@ -186,7 +185,7 @@ LimitReport limit_of(const StageRates& r) {
                                      times(r.alone / with_others) + " as fast",
                                  r.shared_cores && r.one_host),
             workers};
-  std::string reason = "the same batch again gives " + rate(compute) +
+  std::string reason = "the same batch again gives " + rate(r.same_batch) +
                        ", the whole run " + rate(r.whole) +
                        ", and loading alone " + rate(r.load);
   if (r.shared_cores) reason += "; loader and network share the cores";

@@ -21,6 +21,7 @@
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/shell_words.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/eval/scored_units.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
 #include "chexnet/model/formats/export_folder.hpp"
 #include "chexnet/report/html_report.hpp"
@@ -189,7 +190,7 @@ class Ensemble {
     const Predictions val = mean_of_tables(tables);
     rules_ = choose_rules(val, {},
                           {config_.eval.sensitivity, config_.eval.specificity});
-    rules_->crops = choice_name(config_.eval.crops);
+    rules_->scored_with = scored_with(config_.eval);
     rules_->chosen_on = names_sha256(val.images);
     add_split("val", val, nullptr);
     if (facts_.out_of_fold)
@@ -266,6 +267,9 @@ class Ensemble {
     SplitScores& scores = scores_.emplace_back(
         SplitScores{name, score(predictions, config_.eval.findings),
                     names_sha256(predictions.images), sha256_hex(table)});
+    // That of a training is of images, and these tables have studies.
+    if (predictions.by == ScoredBy::kImage)
+      scores.scores.loss = cross_entropy(predictions);
     add_figures(predictions, config_.eval.findings, rules, draws_, scores);
   }
 

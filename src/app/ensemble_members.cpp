@@ -13,6 +13,7 @@
 #include "chexnet/core/parsed_number.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/patient_ids.hpp"
+#include "chexnet/eval/scored_units.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "chexnet/report/run_summary.hpp"
 #include "chexnet/train/checkpoint/checkpoint_store.hpp"
@@ -73,15 +74,21 @@ void check_ids(const std::vector<Member>& members) {
                       "call patients by pseudonyms of different keys");
 }
 
-void check_crops(const std::vector<Member>& members) {
-  const EvalCrops crops = members.front().config.eval.crops;
+void check_scored_alike(const std::vector<Member>& members) {
+  const std::string first = scored_with(members.front().config.eval);
   for (const auto& m : members)
-    if (m.config.eval.crops != crops)
+    if (const auto own = scored_with(m.config.eval); own != first)
       throw ConfigError(
-          "[ensemble] {} was scored with eval.crops={}, and {} with {}. Hint: "
-          "members of one eval.crops",
-          m.name, choice_name(m.config.eval.crops), members.front().name,
-          choice_name(crops));
+          "[ensemble] {} was scored with {}, and {} with {}. Hint: members "
+          "scored alike",
+          m.name, own, members.front().name, first);
+  const EvalConfig& config = members.front().config.eval;
+  if (config.by != ScoredBy::kImage && config.combine == CombineImages::kMax)
+    throw ConfigError(
+        "[ensemble] the members were scored with {}: their tables do not tell "
+        "the highest score of the ensemble. Hint: members of eval.by=image, "
+        "and then `evaluate ENSEMBLE --set eval.by={}`; or eval.combine=mean",
+        first, choice_name(config.by));
 }
 
 void warn_of_missing_folds(const std::vector<Member>& members) {
@@ -160,7 +167,7 @@ std::vector<Member> ensemble_members(const std::vector<std::string>& folders) {
     throw ConfigError("[ensemble] {} runs. Hint: at most {}", members.size(),
                       kMost);
   check_ids(members);
-  check_crops(members);
+  check_scored_alike(members);
   warn_of_missing_folds(members);
   name_apart(members);
   return members;

@@ -24,7 +24,7 @@ const Json& in_results(const Member& member, const std::string& place);
 
 // Of runs, or folders of runs, of which those without final scores are left
 // out, with a warning. Warns of folds that are missing.
-// ConfigError: fewer than two, too many, other eval.crops than the first.
+// ConfigError: fewer than two, too many, scored otherwise than the first.
 // CheckpointError: one that was named has not finished, or goes on since it was
 // scored. DataError: they call patients by several keys.
 std::vector<Member> ensemble_members(const std::vector<std::string>& folders);

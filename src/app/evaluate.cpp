@@ -22,6 +22,7 @@
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/figures_csv.hpp"
 #include "chexnet/eval/predictions.hpp"
+#include "chexnet/eval/scored_units.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
 #include "chexnet/launch/signals.hpp"
 #include "chexnet/train/checkpoint/checkpoint_store.hpp"
@@ -103,17 +104,27 @@ int evaluate_predictions(const EvaluateOptions& options) {
         c.data.manifest.split.clear();
       });
   if (options.manifests.empty()) {
+    if (config.eval.by != ScoredBy::kImage)
+      throw ConfigError(
+          "[evaluate] eval.by={}: a table of predictions does not say whose "
+          "its "
+          "images are. Hint: --manifest TABLE",
+          choice_name(config.eval.by));
     predictions = read_predictions(options.predictions, nullptr);
     others = read_other_tables(options.scoring, nullptr);
   } else {
     manifest = read_manifest(config.data, config.eval);
-    predictions = read_predictions(options.predictions, &*manifest);
+    check_scored_by(*manifest, config.eval);
+    predictions =
+        scored_units(read_predictions(options.predictions, &*manifest),
+                     *manifest, config.eval);
     others = read_other_tables(options.scoring, &*manifest);
+    score_units(others, *manifest, config.eval);
     say_what_has_no_scores(*manifest, predictions, options.predictions);
   }
   const Manifest* table = manifest ? &*manifest : nullptr;
   files.reset();
-  const Groups groups = read_groups(options.scoring, table);
+  const Groups groups = read_groups(options.scoring, table, config.eval.by);
   print_scores({options.predictions, score(predictions, config.eval.findings)},
                {predictions, config.eval, config.eval.findings, others, nullptr,
                 table, groups},
@@ -191,6 +202,24 @@ int say_stopped() {
   return static_cast<int>(ExitCode::kRequeue);
 }
 
+SplitScores split_scores(const TestSet& set, const Predictions& predictions,
+                         double loss,
+                         std::optional<Localization> localization) {
+  SplitScores result{set.split.name, score(predictions, set.scored),
+                     set.split.sha256};
+  result.scores.loss = loss;
+  result.missing = set.dataset.missing_of(set.split.name);
+  result.localization = std::move(localization);
+  return result;
+}
+
+void say_where_images_are(const EvaluateOptions& options,
+                          const Config& config) {
+  if (!options.manifests.empty() && options.images.empty())
+    log_info("images are looked for in " + listed(config.data.images) +
+             ", as the model's data.images says; --images names others");
+}
+
 int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   if (options.ranks > 0)
     refuse_set_twice(options.set, "--ranks", "launch.ranks");
@@ -198,7 +227,7 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
                                    kReadingFirst);
   const auto file = resolve_model(options.model);
   check_outputs(options, file);
-  const OtherTables others = read_other_tables(options.scoring, nullptr);
+  OtherTables others = read_other_tables(options.scoring, nullptr);
   const auto boxes = read_listed_boxes(options.boxes, options.s3);
   const ModelMetadata metadata = read_model_metadata(file);
   const auto config = config_of(file, metadata, options, invocation.variables);
@@ -211,9 +240,7 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   Communicator& comm = world.comm();
   check_same_config(comm, config);
   const Device device = choose_device(config.launch, comm);
-  if (!is_split && options.images.empty() && comm.rank() == 0)
-    log_info("images are looked for in " + listed(config.data.images) +
-             ", as the model's data.images says; --images names others");
+  if (comm.rank() == 0) say_where_images_are(options, config);
   TestSet set;
   try {
     set = is_split ? load_split(config, options.split, metadata.findings, comm,
@@ -226,12 +253,14 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   check_eval_batch(config, set.split, metadata.members, comm,
                    device.where.is_cpu());
   const Manifest& manifest = set.dataset.manifest;
+  check_scored_by(manifest, config.eval);
   files.emplace(config.launch.timeout_s, kReadingFirst);
   TrainingOverlap overlap;  // rank 0
   Groups groups;            // rank 0
   if (comm.rank() == 0) {
     say_what_is_not_scored(set);
-    groups = read_groups(options.scoring, &manifest);
+    groups = read_groups(options.scoring, &manifest, config.eval.by);
+    score_units(others, manifest, config.eval);
     overlap = check_scored_data({set, is_split ? options.split : ""}, config,
                                 metadata, file);
   }
@@ -249,24 +278,24 @@ int evaluate_model(const EvaluateOptions& options, Invocation& invocation) {
   if (prediction && comm.rank() == 0 && !others.choose_on)
     rules = rules_for(set, overlap, config, metadata);
   std::optional<Localization> localization;
-  if (prediction && boxes)
-    localization = localize(context, set.split, *boxes, options.boxes,
-                            {prediction->predictions, rules}, stop_requested);
+  if (prediction && boxes)  // whose thresholds are for images
+    localization =
+        localize(context, set.split, *boxes, options.boxes,
+                 {prediction->predictions,
+                  config.eval.by == ScoredBy::kImage ? rules : nullptr},
+                 stop_requested);
   if (!prediction || (boxes && !localization)) return say_stopped();
   if (comm.rank() == 0) {
     log_info("model " + file.string());
+    const Predictions predictions =
+        scored_units(prediction->predictions, manifest, config.eval);
     if (!options.out.empty())
       write_in_time(config.launch.timeout_s, options.out,
-                    predictions_csv(prediction->predictions), "--out");
-    SplitScores result{set.split.name,
-                       score(prediction->predictions, set.scored),
-                       set.split.sha256};
-    result.scores.loss = prediction->loss;
-    result.missing = set.dataset.missing_of(set.split.name);
-    result.localization = std::move(localization);
-    print_scores(std::move(result),
-                 {prediction->predictions, config.eval, set.scored, others,
-                  rules, &manifest, groups},
+                    predictions_csv(predictions), "--out");
+    print_scores(split_scores(set, predictions, prediction->loss,
+                              std::move(localization)),
+                 {predictions, config.eval, set.scored, others, rules,
+                  &manifest, groups},
                  options.scoring, device.cores, config.launch.timeout_s);
   }
   return 0;

@@ -65,10 +65,24 @@ Config predict_config(const std::filesystem::path& file,
   return config;
 }
 
+void check_features(const ModelMetadata& metadata, const Config& config) {
+  if (metadata.members > 1)
+    throw ConfigError(
+        "[predict] --features: an ensemble has several networks. Hint: name "
+        "one of its members");
+  if (config.eval.crops != EvalCrops::kOne)
+    throw ConfigError(
+        "[predict] --features: eval.crops={} has several of an image. Hint: "
+        "--set eval.crops=1",
+        choice_name(config.eval.crops));
+}
+
 std::optional<Decisions> decisions_of(const ModelMetadata& metadata,
                                       const Config& config,
                                       const PredictOptions& options) {
-  if (const auto* rules = rules_of_crops(metadata, config.eval.crops))
+  EvalConfig of_images = config.eval;
+  of_images.by = ScoredBy::kImage;
+  if (const auto* rules = rules_of_scores(metadata, of_images))
     return Decisions{options.rule,
                      *find_choice<Calibration>(options.calibration),
                      rules->findings};
@@ -139,9 +153,17 @@ void add_predict_options(CLI::App& command, PredictOptions& options) {
   command.add_flag("--any-dicom", options.any_dicom,
                    "also DICOM files that are no chest X-ray by their Modality "
                    "or body part");
-  command.add_flag("--json", options.json,
-                   "one JSON object per image on stdout, and one of all "
-                   "(docs/json.md)");
+  auto* json =
+      command.add_flag("--json", options.json,
+                       "one JSON object per image on stdout, and one of all "
+                       "(docs/json.md)");
+  command
+      .add_flag("--features", options.features,
+                "with --json: also what the classifier works on, of each image "
+                "the mean of the network's last map")
+      ->needs(json)
+      ->excludes("--heatmaps")
+      ->excludes("--dicom");
 }
 
 }  // namespace chexnet

@@ -7,6 +7,7 @@
 #include "chexnet/data/label_counts.hpp"
 #include "chexnet/eval/ensemble.hpp"
 #include "chexnet/eval/prevalence.hpp"
+#include "chexnet/eval/scored_units.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "chexnet/report/run_summary.hpp"
 
@@ -164,16 +165,14 @@ void warn_of_another_models_table(const std::string& table,
               "another one do not fit");
 }
 
-const DecisionRules* rules_of_crops(const ModelMetadata& metadata,
-                                    EvalCrops crops) {
-  if (!metadata.rules || metadata.rules->crops == choice_name(crops))
+const DecisionRules* rules_of_scores(const ModelMetadata& metadata,
+                                     const EvalConfig& config) {
+  const std::string own = scored_with(config);
+  if (!metadata.rules || metadata.rules->scored_with == own)
     return metadata.rules ? &*metadata.rules : nullptr;
-  log_warning(
-      std::string(
-          "[thresholds] the model's thresholds and calibration are of ") +
-      "eval.crops=" + metadata.rules->crops +
-      ", and these scores of eval.crops=" + choice_name(crops) +
-      ": they are not used. Hint: --set eval.crops=" + metadata.rules->crops);
+  log_warning("[thresholds] the model's thresholds and calibration are of " +
+              metadata.rules->scored_with + ", and these scores of " + own +
+              ": they are not used");
   return nullptr;
 }
 
@@ -200,7 +199,7 @@ const DecisionRules* rules_for(const TestSet& set,
   }
   if (metadata.out_of_fold)
     log_warning(std::string("[thresholds] ") + kChosenOutOfFold);
-  return rules_of_crops(metadata, config.eval.crops);
+  return rules_of_scores(metadata, config.eval);
 }
 
 }  // namespace chexnet

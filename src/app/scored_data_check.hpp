@@ -33,14 +33,14 @@ void warn_of_another_models_table(const std::string& table,
                                   const std::filesystem::path& model);
 
 // The model's own; null, and a line says why, where they were chosen on the
-// very images of `set`, on some of them, or of scores over other crops.
+// very images of `set`, on some of them, or of scores with other settings.
 const DecisionRules* rules_for(const TestSet& set,
                                const TrainingOverlap& overlap,
                                const Config& config,
                                const ModelMetadata& metadata);
-// Null without rules, or where they are for scores over other crops: then a
+// Null without rules, or where they are for scores with other settings: then a
 // warning says so.
-const DecisionRules* rules_of_crops(const ModelMetadata& metadata,
-                                    EvalCrops crops);
+const DecisionRules* rules_of_scores(const ModelMetadata& metadata,
+                                     const EvalConfig& config);
 
 }  // namespace chexnet

@@ -11,8 +11,10 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/output_file.hpp"
+#include "chexnet/core/plain_text.hpp"
 #include "chexnet/core/progress.hpp"
 #include "chexnet/eval/figures_csv.hpp"
+#include "chexnet/eval/scored_units.hpp"
 #include "chexnet/report/scores_output.hpp"
 
 namespace chexnet {
@@ -81,6 +83,12 @@ OtherTables read_other_tables(const ScoringOptions& options,
   return others;
 }
 
+void score_units(OtherTables& others, const Manifest& manifest,
+                 const EvalConfig& config) {
+  for (auto* table : {&others.choose_on, &others.against})
+    if (*table) *table = scored_units(std::move(**table), manifest, config);
+}
+
 namespace {
 
 // "age:18,40,65" -> 18, 40, 65: years that bands begin with.
@@ -105,7 +113,8 @@ std::vector<int> bands_of(const std::string& by) {
 
 }  // namespace
 
-Groups read_groups(const ScoringOptions& options, const Manifest* manifest) {
+Groups read_groups(const ScoringOptions& options, const Manifest* manifest,
+                   ScoredBy by_unit) {
   if (options.by.empty()) return {};
   if (manifest == nullptr)
     throw ConfigError(
@@ -117,6 +126,11 @@ Groups read_groups(const ScoringOptions& options, const Manifest* manifest) {
     const std::string column = has_bands ? "age" : by;
     if (std::ranges::find(groups, column, &Grouping::column) != groups.end())
       throw ConfigError("[evaluate] --by {}: given twice. Hint: once", column);
+    if (by_unit != ScoredBy::kImage && lowered(column) == "view")
+      throw ConfigError(
+          "[evaluate] --by {}: a {} may have several. Hint: --set "
+          "eval.by=image",
+          column, choice_name(by_unit));
     groups.push_back(
         {column, group_values(*manifest, column,
                               has_bands ? bands_of(by) : kAgeBands)});

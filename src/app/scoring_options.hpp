@@ -34,6 +34,9 @@ struct OtherTables {
 };
 OtherTables read_other_tables(const ScoringOptions& options,
                               const Manifest* manifest);
+// By study or patient, as eval.by says; what is so already stays.
+void score_units(OtherTables& others, const Manifest& manifest,
+                 const EvalConfig& config);
 
 // Which group each row of the table is in, by a column of --by.
 struct Grouping {
@@ -41,8 +44,10 @@ struct Grouping {
   std::vector<std::string> values;
 };
 using Groups = std::vector<Grouping>;
-// Before the work, as it may be refused. ConfigError without a table.
-Groups read_groups(const ScoringOptions& options, const Manifest* manifest);
+// Before the work, as it may be refused. ConfigError without a table, or for
+// what the images of a study have several of.
+Groups read_groups(const ScoringOptions& options, const Manifest* manifest,
+                   ScoredBy by);
 
 // The inputs of figures.
 struct Scored {

@@ -57,6 +57,10 @@ std::vector<ConfigOption> manifest_options() {
           .help = "csv: column with the view position",
       },
       {
+          MEMBER(data.manifest.columns.study),
+          .help = "csv: column with the study of the patient, for eval.by",
+      },
+      {
           MEMBER(data.images),
           .help = "where the images are, searched with sub-folders (required): "
                   "folders, tar or tar.gz archives, TFRecord shards, packs, or "

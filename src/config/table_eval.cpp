@@ -30,6 +30,28 @@ std::vector<ConfigOption> scoring_options() {
           .effect = Effect::kOtherResults,
       },
       {
+          MEMBER(eval.by),
+          .help =
+              "what every figure is of: each image, or each study (chexpert, "
+              "mimic-cxr, padchest, brax, data.manifest.columns.study) or "
+              "patient, as eval.combine makes one score of its images. "
+              "Positive is what has a positive image; the loss stays of "
+              "images",
+          .effect = Effect::kOtherResults,
+      },
+      {
+          MEMBER(eval.combine),
+          .help = "max: the highest probability of its images, as CheXpert's "
+                  "authors have it; mean: the mean of their logits",
+          .effect = Effect::kOtherResults,
+      },
+  };
+}
+
+// What of a split is scored, and what it is called positive by.
+std::vector<ConfigOption> split_score_options() {
+  return {
+      {
           MEMBER(eval.splits),
           .help = "splits scored at the end of training",
           .effect = Effect::kNone,
@@ -105,7 +127,8 @@ std::vector<ConfigOption> checkpoint_options() {
 }  // namespace
 
 std::vector<ConfigOption> eval_table() {
-  return joined({scoring_options(), checkpoint_options()});
+  return joined(
+      {scoring_options(), split_score_options(), checkpoint_options()});
 }
 
 }  // namespace chexnet

@@ -76,8 +76,13 @@ std::string shortest(Number value) {
 std::string number_text(float value) { return shortest(value); }
 std::string number_text(double value) { return shortest(value); }
 
+std::string plural_of(const std::string& what) {
+  return what.ends_with("study") ? what.substr(0, what.size() - 1) + "ies"
+                                 : what + "s";
+}
+
 std::string counted(int64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+  return std::to_string(count) + " " + (count == 1 ? what : plural_of(what));
 }
 
 }  // namespace chexnet

@@ -33,6 +33,16 @@ std::string chexpert_patient(std::string_view path, const Table& table) {
              "CheXpert paths hold .../patient00001/...");
 }
 
+// "…/patient00001/study1/view1_frontal.jpg" -> "study1", empty where the path
+// has no such folder
+std::string_view chexpert_study(std::string_view path) {
+  const auto end = path.rfind('/');
+  if (end == std::string_view::npos) return {};
+  const auto folder = path.substr(0, end);
+  const auto name = folder.substr(folder.rfind('/') + 1);
+  return name.starts_with("study") ? name : std::string_view{};
+}
+
 // What to do about a column of data.manifest.columns that is not there.
 std::string other_name(const std::string& key) {
   return ". Another name: --set data.manifest.columns." + key + "=NAME";
@@ -40,8 +50,9 @@ std::string other_name(const std::string& key) {
 
 // Columns of a table with one column per finding.
 struct Layout {
-  size_t image, patient, age, sex, view, weight;  // npos where there is none
-  std::vector<size_t> labels;                     // [K]
+  // npos where there is none
+  size_t image, patient, age, sex, view, study, weight;
+  std::vector<size_t> labels;  // [K]
 };
 
 // The findings of `columns` that the header has; all must be there unless
@@ -60,10 +71,10 @@ void take_named(const ColumnsConfig& columns, bool may_lack,
 // A data set's names of columns.
 ColumnsConfig columns_of(const TableFile& file) {
   if (file.format == ManifestFormat::kChexpert)
-    return {"Path", "", {}, "Age", "Sex", "AP/PA"};
+    return {"Path", "", {}, "Age", "Sex", "AP/PA", ""};
   if (file.format == ManifestFormat::kBrax)
-    return {"PngPath",    "PatientID",  chexpert_findings(),
-            "PatientAge", "PatientSex", "ViewPosition"};
+    return {"PngPath",    "PatientID",    chexpert_findings(), "PatientAge",
+            "PatientSex", "ViewPosition", "AccessionNumber"};
   return file.columns;
 }
 
@@ -85,15 +96,19 @@ Layout layout_of(const TableRows& rows, const TableFile& file, bool may_lack,
   layout.age = optional(columns.age, "age");
   layout.sex = optional(columns.sex, "sex");
   layout.view = optional(columns.view, "view");
+  layout.study = file.format == ManifestFormat::kCsv
+                     ? optional(columns.study, "study")
+                     : optional_column(rows.header, columns.study, rows.table);
   layout.weight = optional_column(rows.header, file.sample_weight, rows.table);
   const std::string hint =
       "name them: --set data.manifest.columns.findings=[A,B]";
   if (columns.findings.empty()) {
-    layout.labels = take_findings(
-        rows,
-        {layout.image, layout.patient, layout.age, layout.sex, layout.view,
-         layout.weight, optional(chexpert ? "Frontal/Lateral" : "", "")},
-        hint, m);
+    layout.labels =
+        take_findings(rows,
+                      {layout.image, layout.patient, layout.age, layout.sex,
+                       layout.view, layout.study, layout.weight,
+                       optional(chexpert ? "Frontal/Lateral" : "", "")},
+                      hint, m);
     return layout;
   }
   take_named(columns, may_lack && file.format == ManifestFormat::kCsv, rows,
@@ -125,9 +140,10 @@ void read_columns(const std::string& text, const TableFile& file, bool may_lack,
       m.labels.push_back(parse_label(rows.fields[layout.labels[k]], rows.table,
                                      m.findings[k]));
     push_weight(rows.fields, layout.weight, rows.table, file, m);
-    m.ages.push_back(parse_age(rows.cell(layout.age)));
-    m.sexes.emplace_back(rows.cell(layout.sex));
-    m.views.emplace_back(rows.cell(layout.view));
+    push_known({parse_age(rows.cell(layout.age)), rows.cell(layout.sex),
+                rows.cell(layout.view),
+                chexpert ? chexpert_study(name) : rows.cell(layout.study)},
+               m);
   }
 }
 

@@ -143,6 +143,7 @@ void append(Manifest& m, const Manifest& more) {
   add(m.ages, more.ages);
   add(m.sexes, more.sexes);
   add(m.views, more.views);
+  add(m.studies, more.studies);
   m.path += ", " + more.path;
   m.sha256 = sha256_hex(m.sha256 + more.sha256);
   m.knows_patients = m.knows_patients && more.knows_patients;

@@ -143,9 +143,8 @@ void read_mimic_cxr(const std::string& text, const TableFile& file,
     m.labels.insert(m.labels.end(), begin,
                     begin + static_cast<std::ptrdiff_t>(m.finding_count()));
     push_weight(rows.fields, weight, rows.table, file, m);
-    m.ages.push_back(kUnlabeled);
-    m.sexes.emplace_back();
-    m.views.emplace_back(rows.cell(view));
+    push_known({.age = kUnlabeled, .view = rows.cell(view), .study = of_study},
+               m);
   }
   constexpr size_t kUsual = 8;  // studies of release 2.0.0 have no row
   if (unknown_studies.size() > kUsual)

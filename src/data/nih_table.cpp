@@ -63,9 +63,7 @@ void read_nih(const std::string& text, const TableFile& file, RowChoice& choice,
       m.labels[at + found->second] = 1.0f;
     }
     push_weight(fields, weight, table, file, m);
-    m.ages.push_back(parse_age(fields[age]));
-    m.sexes.emplace_back(trimmed(fields[sex]));
-    m.views.emplace_back(trimmed(fields[view]));
+    push_known({parse_age(fields[age]), fields[sex], fields[view]}, m);
   }
 }
 

@@ -139,6 +139,7 @@ void read_padchest(const std::string& text, const TableFile& file,
   const size_t image = rows.column("ImageID"), folder = rows.column("ImageDir"),
                day = rows.column("StudyDate_DICOM"),
                patient = rows.column("PatientID"),
+               study = optional_column(rows.header, "StudyID", rows.table),
                birth = rows.column("PatientBirth"),
                sex = rows.column("PatientSex_DICOM"),
                view = rows.column("Projection"), labels = rows.column("Labels"),
@@ -173,9 +174,7 @@ void read_padchest(const std::string& text, const TableFile& file,
       continue;
     push_labels(words, m);
     push_weight(rows.fields, weight, rows.table, file, m);
-    m.ages.push_back(age);
-    m.sexes.emplace_back(rows.cell(sex));
-    m.views.emplace_back(rows.cell(view));
+    push_known({age, rows.cell(sex), rows.cell(view), rows.cell(study)}, m);
   }
   log_left_out(m, damaged, "their files are known to be cut off");
   log_left_out(m, excluded, "the table says 'exclude'");

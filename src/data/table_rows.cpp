@@ -59,7 +59,7 @@ float parse_label(std::string_view cell, const Table& table,
         formatted("label '{}' of {} is not 1, 0, -1 or blank", cell, finding),
         "write 1 for present, 0 for absent, -1 for uncertain; "
         "--set data.manifest.columns.findings=[A,B] names the columns that "
-        "are findings, columns.age, .sex and .view some that are not");
+        "are findings, columns.age, .sex, .view and .study some that are not");
   return *value;
 }
 
@@ -177,6 +177,13 @@ bool add_row(Manifest& m, const Table& table, RowChoice& choice,
   m.images.emplace_back(image);
   m.patients.emplace_back(patient);
   return true;
+}
+
+void push_known(const KnownOfImage& image, Manifest& m) {
+  m.ages.push_back(image.age);
+  m.sexes.emplace_back(trimmed(image.sex));
+  m.views.emplace_back(trimmed(image.view));
+  m.studies.emplace_back(trimmed(image.study));
 }
 
 void push_weight(const std::vector<std::string_view>& fields, size_t weight,

@@ -79,6 +79,13 @@ bool add_row(Manifest& m, const Table& table, RowChoice& choice,
              const std::vector<std::string_view>& fields,
              std::string_view image, std::string_view patient);
 
+// What a table knows of an image besides its labels.
+struct KnownOfImage {
+  float age;  // NaN = unknown
+  std::string_view sex = {}, view = {}, study = {};
+};
+void push_known(const KnownOfImage& image, Manifest& m);
+
 // The row's weight from column `weight`, if the table has it.
 void push_weight(const std::vector<std::string_view>& fields, size_t weight,
                  const Table& table, const TableFile& file, Manifest& m);

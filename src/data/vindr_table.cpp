@@ -67,9 +67,7 @@ void read_vindr(const std::string& text, const TableFile& file,
       m.labels.resize(m.labels.size() + columns.size(), 0.0f);
       votes.readers.push_back(0);
       push_weight(rows.fields, weight, rows.table, file, m);
-      m.ages.push_back(kUnlabeled);
-      m.sexes.emplace_back();
-      m.views.emplace_back("PA");
+      push_known({.age = kUnlabeled, .view = "PA"}, m);
     }
     if (place->second == std::string::npos) continue;
     ++votes.readers[place->second];

@@ -44,6 +44,11 @@ struct CommonRows {
 };
 
 CommonRows common_rows(const Predictions& a, const Predictions& b) {
+  if (a.by != b.by)
+    throw DataError(
+        "[comparison] one table has a row for each {}, the other for each {}. "
+        "Hint: score both with one eval.by",
+        choice_name(a.by), choice_name(b.by));
   std::unordered_map<std::string, size_t> of_b;
   for (size_t i = 0; i < b.images.size(); ++i)
     if (b.scored(i)) of_b.emplace(b.images[i], i);

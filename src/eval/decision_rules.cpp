@@ -137,7 +137,7 @@ DecisionRules choose_rules(const Predictions& validation,
 
 std::string decision_rules_json(const DecisionRules& rules) {
   Json json = {{"model_sha256", rules.model_sha256},
-               {"crops", rules.crops},
+               {"scored_with", rules.scored_with},
                {"chosen_on",
                 {{"images", rules.images},
                  {"sha256", rules.chosen_on},
@@ -160,7 +160,7 @@ DecisionRules parse_decision_rules(const std::string& text,
   try {
     const auto json = nlohmann::json::parse(text);
     rules.model_sha256 = json.at("model_sha256");
-    rules.crops = json.at("crops");
+    rules.scored_with = json.at("scored_with");
     const auto& chosen_on = json.at("chosen_on");
     rules.images = count_of(chosen_on, "images");
     rules.chosen_on = chosen_on.at("sha256");

@@ -15,13 +15,6 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// What a table rounded to 0 or 1 has no logit: the nearest number that has one.
-double nearest_with_logit(double probability) {
-  constexpr double kLeast = std::numeric_limits<double>::min();
-  constexpr double kMost = 1 - std::numeric_limits<double>::epsilon() / 2;
-  return std::clamp(probability, kLeast, kMost);
-}
-
 // Where an image stands: its member, and its row there.
 struct Place {
   const Predictions* table;
@@ -49,8 +42,8 @@ std::vector<double> logits_of(const std::vector<Place>& places,
   std::vector<double> logits;
   for (const auto& [table, row] : places)
     if (table->scored(row))
-      logits.push_back(logit_of(nearest_with_logit(
-          table->probabilities[row * table->findings.size() + finding])));
+      logits.push_back(nearest_logit(
+          table->probabilities[row * table->findings.size() + finding]));
   return logits;
 }
 
@@ -110,6 +103,7 @@ Predictions mean_of_tables(const std::vector<Predictions>& members) {
   }
   Predictions all;
   if (members.empty()) return all;
+  all.by = members.front().by;
   all.findings = members.front().findings;
   for (const auto& places : images) add_image(places, all);
   if (std::ranges::all_of(all.spreads,

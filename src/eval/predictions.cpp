@@ -10,6 +10,7 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
+#include "chexnet/eval/logit.hpp"
 #include "chexnet/eval/scored_columns.hpp"
 
 namespace chexnet {
@@ -17,6 +18,7 @@ Scores score(const Predictions& predictions,
              const std::vector<std::string>& wanted) {
   const ScoredColumns scored = scored_columns(predictions, wanted);
   Scores scores;
+  scores.by = predictions.by;
   scores.images = scored.rows.size();
   scores.not_scored =
       static_cast<size_t>(std::ranges::count(predictions.reasons, kNotScored));
@@ -43,9 +45,24 @@ Scores score(const Predictions& predictions,
   return scores;
 }
 
+std::optional<double> cross_entropy(const Predictions& predictions) {
+  double sum = 0, entries = 0;
+  for (size_t at = 0; at < predictions.labels.size(); ++at) {
+    const double label = predictions.labels[at],
+                 p = predictions.probabilities[at];
+    if (std::isnan(label) || std::isnan(p)) continue;
+    const double logit = nearest_logit(p);
+    sum += std::log1p(std::exp(-std::abs(logit))) + std::max(logit, 0.0) -
+           label * logit;
+    ++entries;
+  }
+  if (entries == 0) return std::nullopt;
+  return sum / entries;
+}
+
 std::string images_text(const Scores& scores) {
-  const auto images_of = [](size_t count) {
-    return counted(static_cast<int64_t>(count), "image");
+  const auto images_of = [&scores](size_t count) {
+    return counted(static_cast<int64_t>(count), choice_name(scores.by));
   };
   const size_t left_out = scores.damaged + scores.not_scored;
   if (left_out == 0) return images_of(scores.images);
@@ -86,7 +103,10 @@ std::string predictions_csv(const Predictions& predictions) {
   add_columns("label:");
   add_columns("prob:");
   if (has_spreads) add_columns("spread:");
-  text += ",reason\n";
+  const bool of_images = predictions.by == ScoredBy::kImage;
+  const std::string by =
+      of_images ? "" : std::string(",") + choice_name(predictions.by);
+  text += of_images ? ",reason\n" : ",reason,by\n";
   for (size_t i = 0; i < predictions.images.size(); ++i) {
     text += csv_field(predictions.images[i]);
     for (size_t k = 0; k < findings; ++k)
@@ -98,7 +118,7 @@ std::string predictions_csv(const Predictions& predictions) {
     text += "," +
             (predictions.scored(i) ? std::string()
                                    : csv_field(predictions.reasons[i])) +
-            "\n";
+            by + "\n";
   }
   return text;
 }

@@ -131,6 +131,7 @@ class TableReader {
     for (const auto f : fields_) header_.emplace_back(trimmed(f));
     image_ = column({"image", "Image Index", "Path"}).value_or(0);
     reason_ = column({"reason"});
+    by_ = column({"by"});
   }
 
   void find_columns() {
@@ -197,10 +198,22 @@ class TableReader {
     out_.reasons.push_back(blank ? reason() : "");
     for (const size_t c : scores_)
       out_.probabilities.push_back(blank ? kNaN : score(c));
-    if (row)
+    if (by_) read_by();
+    if (row) add_patient(*row);
+    // No row of the manifest has a study's labels.
+    if (row && out_.by == ScoredBy::kImage)
       add_labels_of_manifest(*row);
     else
       add_labels_of_row();
+  }
+
+  // What the rows are of, as our tables of studies and patients say.
+  void read_by() {
+    const auto by = find_choice<ScoredBy>(std::string(trimmed(fields_[*by_])));
+    if (!by || (out_.images.size() > 1 && out_.by != *by))
+      fail("column 'by' does not say study, or patient, in each row",
+           "rename the column if it is of something else");
+    out_.by = *by;
   }
 
   void leave_out(const std::string& image) {
@@ -274,9 +287,12 @@ class TableReader {
            path[path.size() - end.size() - 1] == '/';
   }
 
-  void add_labels_of_manifest(size_t row) {
+  void add_patient(size_t row) {
     if (manifest_->knows_patients && !manifest_->patients.empty())
       out_.patients.push_back(manifest_->patients[row]);
+  }
+
+  void add_labels_of_manifest(size_t row) {
     const float* from = manifest_->scored_row(row);
     for (size_t i = 0; i < manifest_columns_.size(); ++i) {
       const float wanted = from[manifest_columns_[i]];
@@ -294,7 +310,12 @@ class TableReader {
   }
 
   void add_labels_of_row() {
-    for (const auto& c : labels_) out_.labels.push_back(label(*c));
+    for (const auto& c : labels_) {
+      if (!c)
+        fail("a table of studies or patients needs columns 'label:'",
+             "take the one that the program wrote");
+      out_.labels.push_back(label(*c));
+    }
   }
 
   // Uncertain is not labeled here: policies are for a table of labels.
@@ -317,7 +338,7 @@ class TableReader {
   std::vector<std::string_view> fields_;  // of the present row
   std::vector<std::string> header_;
   size_t image_ = 0;  // a column, as are those that follow
-  std::optional<size_t> reason_;
+  std::optional<size_t> reason_, by_;
   // By finding of `out_`; with a manifest the table need not have labels.
   std::vector<size_t> scores_;
   std::vector<std::optional<size_t>> labels_;

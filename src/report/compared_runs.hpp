@@ -20,8 +20,10 @@ struct Compared {
   const Json& evaluation() const {
     return member(member(results, "evaluations"), split);
   }
-  std::string sha256() const {
-    return text(member(evaluation(), "split"), "sha256");
+  // Of the images, and whether each has a score of its own.
+  std::string scored_set() const {
+    const std::string sum = text(member(evaluation(), "split"), "sha256");
+    return sum.empty() ? "" : sum + " by " + text(evaluation(), "by");
   }
 };
 

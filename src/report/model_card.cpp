@@ -136,9 +136,10 @@ std::string model_card(const std::filesystem::path& folder) {
          (is_ensemble(results) ? "model.safetensors" : "checkpoints/best") +
          " IMAGES\n"
          "\n## Which findings it tells apart\n\nOn " +
-         plural(count_text(evaluation, "images"), "image") + " of the " +
-         plain(split) + " split: mean AUROC " + mean_auroc_text(evaluation) +
-         ".\n\n" + bullets(sentences_of(discrimination_of(evaluation))) +
+         plural(count_text(evaluation, "images"), text(evaluation, "by")) +
+         " of the " + plain(split) + " split: mean AUROC " +
+         mean_auroc_text(evaluation) + ".\n\n" +
+         bullets(sentences_of(discrimination_of(evaluation))) +
          "\n## Not to be used for\n\n" +
          bullets(limits_of_use(results, split)) + "\n## Figures\n\n" +
          figures_table(evaluation) + points_table(evaluation) +

@@ -45,8 +45,11 @@ const std::vector<PublishedFigures>& figures_of_same_list(
         {"Hernia", 0.896}},
        0.807}};
   const Json& facts = member(member(member(results, "data"), "splits"), split);
-  const bool same = number(facts, "images") == kOfficialImages &&
-                    number(facts, "patients") == kOfficialPatients;
+  const Json& evaluation = member(member(results, "evaluations"), split);
+  const bool same =
+      find_choice<ScoredBy>(text(evaluation, "by")) == ScoredBy::kImage &&
+      number(facts, "images") == kOfficialImages &&
+      number(facts, "patients") == kOfficialPatients;
   return same ? kOfficial : kNone;
 }
 

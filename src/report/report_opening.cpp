@@ -40,6 +40,21 @@ std::string images_and_patients(const std::string& images,
          (patients.empty() ? "" : " of " + plural(patients, "patient"));
 }
 
+// "836 X-rays of 644 patients", "500 studies of 500 patients, each with one
+// score of all its images"
+std::string what_was_tested(const Json& evaluation) {
+  const std::string images = grouped(evaluation, "images");
+  const std::string patients =
+      grouped(member(evaluation, "intervals"), "patients");
+  const std::string unit = text(evaluation, "by");
+  const auto by = find_choice<ScoredBy>(unit);
+  if (by == ScoredBy::kImage) return images_and_patients(images, patients);
+  return plural(images, unit) +
+         (by == ScoredBy::kPatient ? ""
+                                   : " of " + plural(patients, "patient")) +
+         ", each with one score of all its images";
+}
+
 std::string drawn_from(const Json& evaluation) {
   const Json& intervals = member(evaluation, "intervals");
   const bool by_patient = text(intervals, "by") == "patient";
@@ -77,15 +92,10 @@ std::string what_it_is(const Json& results, const std::string& split) {
   if (split == "val" && is_out_of_fold(results))
     return html_paragraph(
         story + ". The mean itself was not tested: figures are of " +
-        images_and_patients(
-            grouped(evaluation, "images"),
-            grouped(member(evaluation, "intervals"), "patients")) +
+        what_was_tested(evaluation) +
         ", each scored by those networks alone that were not trained on its "
         "patient.");
-  story += ", tested on " +
-           images_and_patients(
-               grouped(evaluation, "images"),
-               grouped(member(evaluation, "intervals"), "patients")) +
+  story += ", tested on " + what_was_tested(evaluation) +
            (split == "test" ? "." : " of the " + split + " split.");
   return html_paragraph(story + what_of_patients(results));
 }

@@ -45,7 +45,7 @@ inline std::string count_text(const Json& from, std::string_view key) {
 
 // "1 patient", "10,000 patients".
 inline std::string plural(const std::string& count, const std::string& what) {
-  return count + " " + what + (count == "1" ? "" : "s");
+  return count + " " + (count == "1" ? what : plural_of(what));
 }
 
 inline std::string text(const Json& from, std::string_view key) {

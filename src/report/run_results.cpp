@@ -122,6 +122,7 @@ bool is_interval(const Json& value) {
 bool is_evaluation(const Json& scores) {
   const Json& findings = member(scores, "findings");
   return is_count(member(scores, "images")) &&
+         find_choice<ScoredBy>(text(scores, "by")) &&
          is_share(member(scores, "mean_auroc")) &&
          is_interval(member(scores, "mean_auroc_interval")) &&
          is_share(member(scores, "any_finding_auroc_mean_logit")) &&

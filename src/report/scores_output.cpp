@@ -170,7 +170,7 @@ std::string scores_headline(const SplitScores& result) {
   std::string images = images_text(result.scores);
   if (result.missing > 0)
     images += " (" + std::to_string(result.missing) + " more are missing)";
-  if (result.figures.patients > 0)
+  if (result.figures.patients > 0 && result.scores.by != ScoredBy::kPatient)
     images += "; " + counted(result.figures.patients, "patient");
   return "AUROC on " + place_of(result.split) + ", " + images +
          " (research use, not a medical device)\n";
@@ -232,6 +232,7 @@ Json scores_json(const SplitScores& result) {
   const Scores& s = result.scores;
   const Figures& figures = result.figures;
   Json json;
+  json["by"] = choice_name(s.by);
   json["images"] = s.images;
   json["damaged"] = s.damaged;
   json["missing"] = result.missing;

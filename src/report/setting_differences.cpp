@@ -185,10 +185,11 @@ std::string difference_of(const Setting& a, const Setting& b,
   for (const auto& [runs, predictions] :
        {std::pair(&pairs.a, &first), std::pair(&pairs.b, &second)})
     for (const auto* run : *runs) {
-      if (run->sha256().empty() || run->sha256() != pairs.a.front()->sha256())
+      if (run->scored_set().empty() ||
+          run->scored_set() != pairs.a.front()->scored_set())
         return refused(
-            "they were not scored on the same images, so only their own "
-            "intervals can be looked at");
+            "they were not scored on the same images with one eval.by, so only "
+            "their own intervals can be looked at");
       const auto& table = tables.of(*run);
       if (!table.problem.empty()) return refused(table.problem);
       predictions->push_back(&table.predictions);

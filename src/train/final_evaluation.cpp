@@ -10,6 +10,7 @@
 
 #include "chexnet/core/checksum.hpp"
 #include "chexnet/core/output_file.hpp"
+#include "chexnet/eval/scored_units.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/model_metadata.hpp"
 #include "chexnet/train/network_state.hpp"
@@ -80,7 +81,9 @@ std::vector<SubgroupTable> known_subgroups(
   const auto has_text = [](const std::string& text) { return !text.empty(); };
   std::vector<std::string> columns;
   if (known(manifest.sexes, has_text)) columns.emplace_back("sex");
-  if (known(manifest.views, has_text)) columns.emplace_back("view");
+  // Several views make the score of a study.
+  if (predictions.by == ScoredBy::kImage && known(manifest.views, has_text))
+    columns.emplace_back("view");
   if (known(manifest.ages, [](float years) { return !std::isnan(years); }))
     columns.emplace_back("age");
   std::vector<SubgroupTable> tables;
@@ -130,14 +133,15 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
         predict_split(run, split, [&] { return parts.stop.asked(0); });
     if (!prediction) return std::nullopt;
     if (first_rank) parts.folder.require_lock();
-    const Predictions& predictions = prediction->predictions;
+    const Predictions predictions = scored_units(
+        prediction->predictions, parts.dataset.manifest, parts.config.eval);
     Scores scores = score(predictions, parts.config.eval.findings);
     scores.loss = prediction->loss;
     SplitScores& result = finals.splits.emplace_back(
         SplitScores{name, std::move(scores), split.sha256});
     result.missing = parts.dataset.missing_of(name);
     if (asked == SplitName::kTest &&
-        !write_examples(parts, split, predictions,
+        !write_examples(parts, split, prediction->predictions,
                         rules.value_or(DecisionRules{})))
       return std::nullopt;
     if (!first_rank) continue;

@@ -8,6 +8,7 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/data/image_reader.hpp"
 #include "chexnet/data/pipeline.hpp"
+#include "chexnet/eval/scored_units.hpp"
 #include "chexnet/model/weights.hpp"
 #include "chexnet/train/auto_batch.hpp"
 #include "chexnet/train/network_state.hpp"
@@ -110,6 +111,7 @@ void check_inputs(const Config& config, const Dataset& dataset,
   check_packs(*dataset.images, training_preprocessing(config.data));
   check_packs(*dataset.images, evaluation_preprocessing(config.data));
   check_crops(*dataset.images, augmentation_of(config.data));
+  check_scored_by(dataset.manifest, config.eval);
   check_pipeline(config.data, dataset.images->index(),
                  dataset.splits.train.rows, comm.size());
   if (comm.rank() == 0) warn_of_one_sided_findings(config, dataset);

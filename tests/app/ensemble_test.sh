@@ -43,6 +43,11 @@ refused 2 "the members of this ensemble have several" evaluate "$all" --split va
 refused 2 "two or more, or a folder of them" ensemble "$cv/f1" --out "$scratch/one"
 refused 4 "is there already" ensemble "$cv" --out "$all"
 refused 4 "is an ensemble. Hint: name finished runs" ensemble "$cv/f1" "$all" --out "$scratch/no"
+mkdir "$scratch/by-patient"; cp -r "$cv/f1" "$cv/f2" "$scratch/by-patient"
+sed -i 's/^  by: image/  by: patient/' "$scratch"/by-patient/*/config.yaml
+refused 2 "do not tell the highest score of the ensemble" ensemble "$scratch/by-patient" --out "$scratch/no"
+sed -i 's/^  by: patient/  by: image/' "$scratch/by-patient/f1/config.yaml"
+refused 2 "f2 was scored with eval.crops=1 eval.by=patient eval.combine=max, and" ensemble "$scratch/by-patient" --out "$scratch/no"
 refused 2 "is an ensemble of 3 networks" export "$all" --out "$scratch/no" --weights torchvision
 cp -r "$cv" "$scratch/other"
 sed -i '2s/,[^,]*$/,0.5/' "$scratch/other/f2/predictions_val.csv"

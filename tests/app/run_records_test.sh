@@ -62,7 +62,7 @@ run=$scratch/lists
 lists=(--set data.train_list="$scratch/train.txt" --set eval.splits=[] --set data.allow_patient_leak=true)
 check "a run with lists" train "${lists[@]}" --set data.val_list="$scratch/val12.txt" --set train.max_steps=2
 check "goes on with another validation list" train "${lists[@]}" --set data.val_list="$scratch/val1.txt" --set train.max_steps=4 --resume auto
-check "and says what starts afresh" says "the validation split is scored otherwise than the run did (images, labels, eval.findings or eval.crops): best checkpoint, plateau and early stop start afresh"
+check "and says what starts afresh" says "the validation split is scored otherwise than the run did (images, labels, eval.findings, eval.crops or eval.by): best checkpoint, plateau and early stop start afresh"
 check "an AUROC that is not defined is called so" says "mean AUROC not defined"
 check "goes on with other scored findings" train "${lists[@]}" --set data.val_list="$scratch/val12.txt" --set eval.findings=[Mass] --set train.max_steps=5 --resume auto
 check "and says so too" says "the validation split is scored otherwise"

@@ -26,8 +26,10 @@ DataConfig chexpert(const ScratchFolder& folder, const std::string& rows) {
 
 DataConfig plain_table(const std::string& path) {
   DataConfig config;
-  config.manifest = {
-      {ManifestFormat::kCsv}, {path}, {}, {"image", "patient", {}, "", "", ""}};
+  config.manifest = {{ManifestFormat::kCsv},
+                     {path},
+                     {},
+                     {"image", "patient", {}, "", "", "", ""}};
   return config;
 }
 

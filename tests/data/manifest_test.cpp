@@ -103,7 +103,7 @@ TEST_CASE("any table gives findings by name, blank and uncertain as told") {
       {folder.write("t.csv",
                     "file,who,B,A,note\na.png,p1,1,-1,0\nb.png,p2,,0,1\n")},
       {},
-      {"file", "who", {"A", "B"}, "", "", ""}};
+      {"file", "who", {"A", "B"}, "", "", "", ""}};
   auto m = read_manifest(config);
   CHECK(m.findings == Strings{"A", "B"});
   CHECK(std::isnan(m.labels[0]));
@@ -175,7 +175,7 @@ TEST_CASE("a finding whose name no model file can hold is refused at once") {
     config.manifest = {{ManifestFormat::kCsv},
                        {folder.write("t.csv", header + "\na.png,1,0\n")},
                        {},
-                       {"image", "", {}, "", "", ""}};
+                       {"image", "", {}, "", "", "", ""}};
     return error_of<DataError>([&] { read_manifest(config); });
   };
   CHECK(refused("image,Mass,\"two\nlines\"")
@@ -301,6 +301,7 @@ TEST_CASE("the CheXpert layout reads with patients from its paths") {
   REQUIRE(m.size() == 200);
   CHECK(m.finding_count() == 14);
   CHECK(m.patients[0] == "patient00193");
+  CHECK(m.studies[0] == "study1");
   const auto cells = [&](float v) { return std::ranges::count(m.labels, v); };
   CHECK(cells(1) == 297);
   CHECK(cells(0) == 782 + 1701);

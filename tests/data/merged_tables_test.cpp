@@ -27,7 +27,7 @@ DataConfig csv(const Strings& paths) {
   config.manifest = {{ManifestFormat::kCsv},
                      paths,
                      {},
-                     {"image", "patient", {}, "age", "sex", "view"}};
+                     {"image", "patient", {}, "age", "sex", "view", ""}};
   return config;
 }
 

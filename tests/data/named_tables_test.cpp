@@ -77,6 +77,7 @@ TEST_CASE("MIMIC-CXR-JPG: a study's labels reach its images, in its splits") {
   const size_t frontal = row_named(m, "files/p10/p10000001/s50000001/a-1.jpg");
   CHECK(m.patients[frontal] == "10000001");
   CHECK(m.views[frontal] == "AP");
+  CHECK(m.studies[frontal] == "50000001");
   // Uncertain is left out of training, not mentioned counts as absent.
   CHECK(label_text(m, frontal) == "10.");
   CHECK(label_text(m, row_named(m, "files/p10/p10000001/s50000001/a-2.jpg")) ==
@@ -182,6 +183,7 @@ TEST_CASE("PadChest: words count whole, and its damaged files stay away") {
   CHECK(std::isnan(m.ages[1]));
   CHECK(m.sexes[0] == "F");
   CHECK(m.views[2] == "AP_horizontal");
+  CHECK(m.studies == std::vector<std::string>{"1", "2", "3", "4", "7"});
   CHECK(m.left_out.contains("0/5_e.png"));
   CHECK(m.left_out.contains("0/" + damaged));
 }
@@ -240,6 +242,7 @@ TEST_CASE("BRAX: CheXpert's columns beside others, ages in bands") {
   CHECK(m.findings == chexpert_findings());
   CHECK(m.images[0] == "images/id_1/a.png");
   CHECK(m.patients[0] == "id_1");
+  CHECK(m.studies[0] == "9");
   CHECK(m.ages[0] == 85);
   CHECK(label_text(m, 0) == "00000000000001");
 }

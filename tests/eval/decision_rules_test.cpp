@@ -97,7 +97,7 @@ TEST_CASE("rules that cannot be applied are refused") {
     return error_of<CheckpointError>([&] { parse_decision_rules(text, "m"); });
   };
   const auto with = [](const std::string& calibration) {
-    return R"({"model_sha256":"","crops":"1","chosen_on":{"images":1,"sha256":"",)"
+    return R"({"model_sha256":"","scored_with":"","chosen_on":{"images":1,"sha256":"",)"
            R"("manifest_sha256":""},"findings":[{"finding":"A",)"
            R"("positives":1,"negatives":1,"thresholds":[])" +
            calibration + "}]}";

@@ -312,11 +312,13 @@ TEST_CASE("a record with damaged parts is refused, not told wrongly") {
 }
 
 TEST_CASE("published figures stand beside those of the very same list") {
-  const auto results = [](int images, int patients) {
+  const auto results = [](int images, int patients, const char* by = "image") {
     return Json{{"data",
                  {{"splits",
-                   {{"test", {{"images", images}, {"patients", patients}}}}}}}};
+                   {{"test", {{"images", images}, {"patients", patients}}}}}}},
+                {"evaluations", {{"test", {{"by", by}}}}}};
   };
+  CHECK(figures_of_same_list(results(25596, 2797, "patient"), "test").empty());
   CHECK(figures_of_same_list(results(25596, 2797), "test").size() == 2);
   CHECK(figures_of_same_list(results(25596, 2798), "test").empty());
   CHECK(figures_of_same_list(results(230, 186), "test").empty());

@@ -252,6 +252,21 @@ constexpr auto names_of(EvalCrops) {
       {{kOne, "1"}, {kTwo, "2"}, {kTen, "10"}});
 }
 
+// What a score is of: each image, or all images of a study or of a patient.
+enum class ScoredBy { kImage, kStudy, kPatient };
+constexpr auto names_of(ScoredBy) {
+  using enum ScoredBy;
+  return std::to_array<NamedChoice<ScoredBy>>(
+      {{kImage, "image"}, {kStudy, "study"}, {kPatient, "patient"}});
+}
+// How several images make one score.
+enum class CombineImages { kMax, kMean };
+constexpr auto names_of(CombineImages) {
+  using enum CombineImages;
+  return std::to_array<NamedChoice<CombineImages>>(
+      {{kMax, "max"}, {kMean, "mean"}});
+}
+
 // What makes a checkpoint the best one.
 enum class BestBy { kAuroc, kLoss };
 constexpr auto names_of(BestBy) {

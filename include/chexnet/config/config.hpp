@@ -33,7 +33,7 @@ struct ColumnsConfig {
   std::string image = "image";
   std::string patient;
   Strings findings;
-  std::string age, sex, view;
+  std::string age, sex, view, study;
 };
 
 struct ManifestConfig {
@@ -132,6 +132,7 @@ struct TrainConfig {
   OnNonFinite not_finite = OnNonFinite::kFail;
   int64_t verify_every = 100;  // steps
   int64_t early_stop_epochs = 0;
+  Doubles rungs;  // epochs, ascending
   std::string order_file;
 };
 
@@ -139,6 +140,8 @@ struct EvalConfig {
   int64_t batch = 32;
   int64_t every_epochs = 1;
   EvalCrops crops = EvalCrops::kOne;
+  ScoredBy by = ScoredBy::kImage;
+  CombineImages combine = CombineImages::kMax;
   SplitNames splits = {SplitName::kVal, SplitName::kTest};
   Strings findings;                  // empty = all
   std::optional<LabelPolicy> blank;  // auto: as data.blank

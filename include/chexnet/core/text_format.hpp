@@ -14,6 +14,8 @@ namespace chexnet {
 std::string readable_bytes(double bytes);
 // A time: "1h02m", "3m07s", "12s".
 std::string readable_s(double seconds);
+// "ranks" of "rank", "studies" of "study".
+std::string plural_of(const std::string& what);
 // "1 rank", "3 ranks"; `what` is one of them.
 std::string counted(int64_t count, const std::string& what);
 // The shortest text that reads back as the same number.

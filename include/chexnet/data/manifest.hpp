@@ -29,6 +29,8 @@ struct Manifest {
   std::vector<float> sample_weights;      // [N] of a row's loss; empty = all 1
   std::vector<float> ages;                // [N] years, NaN = unknown
   std::vector<std::string> sexes, views;  // [N], empty = unknown
+  // [N], empty = unknown; two patients may have studies of one name.
+  std::vector<std::string> studies;
   // [N] by the table or data.manifest.split; empty = none is said.
   std::vector<std::optional<SplitName>> splits;
   std::unordered_map<std::string, uint32_t> rows;  // name -> row

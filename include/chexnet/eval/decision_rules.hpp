@@ -41,10 +41,10 @@ struct FindingRules {
 
 struct DecisionRules {
   std::vector<FindingRules> findings;
-  std::string crops = "1";      // eval.crops of the scores
-  size_t images = 0;            // that were scored, of those it was chosen on
-  std::string chosen_on;        // SHA-256 of their names, as Split::sha256
-  std::string model_sha256;     // of the model that they are for
+  std::string scored_with;   // scored_with() of the scores (scored_units.hpp)
+  size_t images = 0;         // that were scored, of those it was chosen on
+  std::string chosen_on;     // SHA-256 of their names, as Split::sha256
+  std::string model_sha256;  // of the model that they are for
   std::string manifest_sha256;  // of the table that gave the labels
 
   // Null when it is not known.

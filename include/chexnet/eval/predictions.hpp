@@ -14,6 +14,7 @@ namespace chexnet {
 inline constexpr const char* kNotScored = "not scored";
 
 struct Predictions {
+  ScoredBy by = ScoredBy::kImage;     // what a row is of
   std::vector<std::string> findings;  // [K]
   std::vector<std::string> images;    // [N]
   std::vector<float> labels;          // [N,K], NaN = not labeled
@@ -31,6 +32,7 @@ struct Predictions {
 };
 
 struct Scores {
+  ScoredBy by = ScoredBy::kImage;  // what counts as an image here
   size_t images = 0;   // that were scored: all figures are of them alone
   size_t damaged = 0;  // that were not, for a reason
   // Nor these, which a table leaves blank without a reason.
@@ -50,31 +52,36 @@ struct Scores {
   // Mean binary cross-entropy, where it was computed.
   std::optional<double> loss;
 };
-// "40 images", or "38 of 40 images, 1 damaged, 1 not scored".
+// "40 images", "25 studies", or "38 of 40 images, 1 damaged, 1 not scored".
 std::string images_text(const Scores& scores);
 // `findings`: those that are scored; empty = all.
 Scores score(const Predictions& predictions,
              const std::vector<std::string>& findings = {});
+// Mean binary cross-entropy over the labeled entries of scored images. All
+// scores must be probabilities. Empty without such an entry.
+std::optional<double> cross_entropy(const Predictions& predictions);
 // eval.findings as the network names them (findings.hpp); all that it knows
 // when empty. ConfigError: an unknown name, a name twice.
 std::vector<std::string> scored_findings(const std::vector<std::string>& asked,
                                          const std::vector<std::string>& known);
 
 // predictions_<split>.csv:
-// image,label:<finding>…,prob:<finding>…[,spread:<finding>…],reason;
+// image,label:<finding>…,prob:<finding>…[,spread:<finding>…],reason[,by];
 // shortest text that reads back equal. The probabilities of an image that was
-// not scored are blank, and `reason` says why.
+// not scored are blank, and `reason` says why. `by` is there where rows are of
+// studies or patients, named by their first images.
 std::string predictions_csv(const Predictions& predictions);
 
 // Our format, or any other table: an image column ("image", "Image Index" or
 // "Path", else the first) and one column per finding ("prob:<finding>" or
 // "<finding>"). Labels come from `manifest` when it is given, else from
 // "label:<finding>", and patients from `manifest` alone; a warning counts
-// labels of the table that differ from those of the manifest. A row whose
-// probabilities are all blank was not scored. Findings of the manifest that
-// have no column are left out, names meet as in findings.hpp. DataError:
-// unknown image, no finding in common, two columns of images, of reasons or of
-// one finding, a value that is no number, no image with a score.
+// labels of the table that differ from those of the manifest. A table with a
+// column "by" has the labels itself, as no row of a manifest has a study's. A
+// row whose probabilities are all blank was not scored. Findings of the
+// manifest that have no column are left out, names meet as in findings.hpp.
+// DataError: unknown image, no finding in common, two columns of images, of
+// reasons or of one finding, a value that is no number, no image with a score.
 Predictions read_predictions(const std::string& path, const Manifest* manifest);
 // Whether the table has labels, "label:<finding>".
 bool has_labels(const std::string& path);

@@ -42,6 +42,7 @@ Manifest unlabeled_manifest(const std::string& names,
   manifest.patients.resize(images);
   manifest.sexes.resize(images);
   manifest.views.resize(images);
+  manifest.studies.resize(images);
   manifest.ages.assign(images, std::numeric_limits<float>::quiet_NaN());
   manifest.labels.assign(images * findings.size(),
                          std::numeric_limits<float>::quiet_NaN());

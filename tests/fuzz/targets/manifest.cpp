@@ -55,7 +55,8 @@ void run(Bytes bytes) {
   const size_t n = m.size();
   require(n > 0 && m.finding_count() > 0, "there is something");
   require(m.patients.size() == n && m.ages.size() == n && m.sexes.size() == n &&
-              m.views.size() == n && m.lines.size() == n,
+              m.views.size() == n && m.studies.size() == n &&
+              m.lines.size() == n,
           "each row has all of its columns");
   require(m.labels.size() == n * m.finding_count(), "each row has its labels");
   require(m.scored.empty() || m.scored.size() == m.labels.size(),

@@ -1,6 +1,7 @@
 // Faults that no single value shows: required keys, and keys that contradict
 // each other.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "assign.hpp"
@@ -57,6 +58,14 @@ void check_for_training(const Config& config) {
       (gamma.size() != 2 || !std::ranges::all_of(gamma, is_exponent)))
     config_error("train.loss_gamma", "two numbers from 0 to 100 are needed",
                  "of positives and of negatives, as [2, 2]");
+  const Doubles& rungs = config.train.rungs;
+  if (std::ranges::any_of(rungs, [](double e) { return e != std::floor(e); }) ||
+      std::ranges::adjacent_find(rungs, std::ranges::greater_equal()) !=
+          rungs.end())
+    config_error("train.rungs", "no whole epochs that ascend", "as [1, 3, 9]");
+  if (!rungs.empty() && config.eval.every_epochs == 0)
+    config_error("train.rungs", "without eval.every_epochs there is no score",
+                 "eval.every_epochs=1");
   if (config.train.betas.size() != 2)
     config_error("train.betas", "two numbers are needed",
                  "Adam's are [0.9, 0.999]");

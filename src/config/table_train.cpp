@@ -336,6 +336,14 @@ std::vector<ConfigOption> failure_options() {
           .limits = {{0, 1e6}},
           .effect = Effect::kOtherResults,
       },
+      {
+          MEMBER(train.rungs),
+          .help = "of a run in the folder of a sweep: epochs after which it "
+                  "ends unless checkpoint.best is among the best third of the "
+                  "runs there that came so far. `submit --stop-losers` sets it",
+          .limits = {{1, 1e6}},
+          .effect = Effect::kOtherResults,
+      },
   };
 }
 

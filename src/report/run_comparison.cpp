@@ -270,6 +270,9 @@ RunGroups compare_runs(const std::vector<RunSummary>& runs) {
   }
   compared.same_validation = validations.size() < 2;
   for (const auto* run : finished)
+    if (run->rung.starts_with("ends"))
+      compared.remarks.push_back(run->name + " " + run->rung);
+  for (const auto* run : finished)
     if (run->val_is_collapsed)
       compared.remarks.push_back(run->name + " has collapsed: " + kCollapsed);
   return compared;

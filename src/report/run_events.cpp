@@ -148,6 +148,7 @@ void add_event(RunSummary& run, const json& event) {
     run.state = "running";
     run.error.clear();
     run.exit_code = 0;
+    run.rung.clear();
   } else if (kind == "train") {
     add_train(run, event);
   } else if (kind == "val") {
@@ -165,6 +166,8 @@ void add_event(RunSummary& run, const json& event) {
     read_ranks(run, event);
   } else if (kind == "gpus") {
     run.gpu_totals = gpu_totals(event);
+  } else if (kind == "rung") {
+    run.rung = text("sentence");
   } else if (kind == "straggler") {
     run.stragglers.push_back("rank " + std::to_string(event.value("rank", 0)) +
                              " on " + text("host") + ": " + text("cause"));

@@ -257,6 +257,7 @@ std::string summary_text(const RunSummary& run) {
     rows.emplace_back("left out", counted(run.damaged_lines, "damaged line") +
                                       " of metrics.jsonl");
   for (const auto& text : run.stragglers) rows.emplace_back("straggler", text);
+  if (!run.rung.empty()) rows.emplace_back("in its sweep", run.rung);
   if (!run.error.empty())
     rows.emplace_back(
         "failed", run.error + " (exit " + std::to_string(run.exit_code) + ")");
@@ -330,6 +331,7 @@ std::string summary_json(const RunSummary& run) {
       {"host", run.host},
       {"job", run.job},
       {"stragglers", run.stragglers},
+      {"rung", run.rung},
       {"error", run.error},
       {"exit_code", run.exit_code},
       {"postmortem", run.last_words}};

@@ -19,9 +19,11 @@
 #include "chexnet/core/log.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/eval/figures.hpp"
+#include "chexnet/eval/scored_units.hpp"
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/network_state.hpp"
+#include "chexnet/train/run/rungs.hpp"
 #include "rank_agreement.hpp"
 #include "training_loop.hpp"
 
@@ -71,7 +73,9 @@ bool TrainingLoop::evaluate() {
   const auto result = predict_split(parts_, parts_.dataset.splits.val, stop);
   if (!result) return false;
   longest_evaluation_s_ = std::max(longest_evaluation_s_, now_s() - start);
-  score_weights(*result);
+  score_weights({scored_units(result->predictions, parts_.dataset.manifest,
+                              parts_.config.eval),
+                 result->loss});
   return true;
 }
 
@@ -97,6 +101,7 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
   const bool lowered =
       observes && state_.plateau.observe(result.loss, config.train);
   state_.evaluation_due = false;
+  go_through_rung();
   if (parts_.comm.rank() != 0) return;
 
   // As many resamples as at the end, so both give one interval.
@@ -134,6 +139,36 @@ void TrainingLoop::score_weights(const SplitPrediction& result) {
                     : ""));
 }
 
+// Before the state says that the evaluation is done: a run that is killed in
+// between evaluates again and finds its score there.
+void TrainingLoop::go_through_rung() {
+  int64_t due = 0;
+  for (const double epochs : parts_.config.train.rungs)
+    if (state_.epoch >= static_cast<int64_t>(epochs))
+      due = static_cast<int64_t>(epochs);
+  if (due <= state_.rung || state_.step == total_steps_) return;
+  state_.rung = due;
+  std::string words;
+  if (parts_.comm.rank() == 0) {
+    const auto folder = (std::filesystem::absolute(parts_.folder.path()) / "")
+                            .lexically_normal()
+                            .parent_path();
+    const bool by_loss = parts_.config.checkpoint.best == BestBy::kLoss;
+    const RungPlace place =
+        enter_rung(folder.parent_path(), due,
+                   {folder.filename(), by_loss ? -state_.best : state_.best,
+                    state_.validation_sha256});
+    words = (place.goes_on() ? "goes on after " : "ends after ") +
+            counted(due, "epoch") + ": " + place.text();
+    log_.clear();
+    log_info("sweep: " + words);
+    parts_.metrics->write("rung", state_.step,
+                          {{"epoch", due}, {"sentence", words}});
+    if (place.goes_on()) words.clear();
+  }
+  state_.lost = broadcast_text(parts_.comm, words);
+}
+
 // Thresholds and calibration, so that whoever gets the model can say what a
 // score means. Of all findings: eval.findings may be others later.
 void TrainingLoop::keep_decision_rules(const Predictions& validation) {
@@ -141,7 +176,7 @@ void TrainingLoop::keep_decision_rules(const Predictions& validation) {
   const Dataset& dataset = parts_.dataset;
   DecisionRules rules =
       choose_rules(validation, {}, {config.sensitivity, config.specificity});
-  rules.crops = choice_name(config.crops);
+  rules.scored_with = scored_with(config);
   rules.chosen_on = dataset.splits.val.sha256;
   rules.manifest_sha256 = dataset.manifest.sha256;
   const std::string name = "model.safetensors";

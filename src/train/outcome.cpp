@@ -12,9 +12,12 @@ namespace chexnet {
 void say_outcome(const TrainOutcome& outcome, bool verbose) {
   if (outcome.was_complete)
     log_info("run " + outcome.run_folder + " is complete at step " +
-             std::to_string(outcome.step) +
-             ": nothing is left to do. A larger train.epochs or "
-             "train.max_steps goes on with it; "
+             std::to_string(outcome.step) + ": nothing is left to do. " +
+             (outcome.lost.empty()
+                  ? std::string("A larger train.epochs or train.max_steps goes "
+                                "on with it; ")
+                  : "It " + outcome.lost +
+                        "; --set train.rungs=[] goes on with it; ") +
              "`evaluate` scores other splits");
   else if (outcome.train_s > 0)
     log_info("run folder " + outcome.run_folder + "  " +

@@ -129,6 +129,8 @@ void finish_records(const TrainingLoop::Parts& parts, TrainState state,
   parts.folder.require_lock();
   const auto& folder = parts.folder.path();
   RunFacts facts = run_facts(parts, settings);
+  if (!state.lost.empty())
+    facts.settings.emplace_back("in its sweep", state.lost);
   facts.scored = finals.best ? "best" : "last";
   facts.scored_step = finals.step;
   facts.changes = state.changes;

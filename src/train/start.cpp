@@ -21,6 +21,7 @@
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
 #include "chexnet/eval/predictions.hpp"
+#include "chexnet/eval/scored_units.hpp"
 #include "chexnet/train/network_state.hpp"
 #include "chexnet/train/run/recipe.hpp"
 
@@ -68,7 +69,8 @@ void check_validation(TrainState& state, const std::string& now,
   if (state.validation_sha256 == now) return;
   log_warning(
       "[resume] the validation split is scored otherwise than the run did "
-      "(images, labels, eval.findings or eval.crops): best checkpoint, plateau "
+      "(images, labels, eval.findings, eval.crops or eval.by): best "
+      "checkpoint, plateau "
       "and early stop start afresh");
   constexpr size_t kShort = 12;
   state.changes.push_back({state.step, "SHA-256 of the validation split",
@@ -105,7 +107,7 @@ std::string validation_sha256(const Config& config, const Dataset& dataset) {
   sum.update(val.sha256 + "\n");
   for (const auto& name : scored_findings(config.eval.findings, m.findings))
     sum.update(name + "\n");
-  sum.update(std::string("crops ") + choice_name(config.eval.crops) + "\n");
+  sum.update(scored_with(config.eval) + "\n");
   std::string cells(m.finding_count(), ' ');
   for (const auto row : val.rows) {
     const float* labels = m.scored_row(row);
@@ -122,6 +124,7 @@ bool nothing_left(const TrainState& state, const Config& config, int64_t batch,
       patience > 0 && state.epochs_without_best >= patience;
   return state.complete &&
          (stopped_early ||
+          (!config.train.rungs.empty() && !state.lost.empty()) ||
           state.step >= total_steps(config.train, batch, images));
 }
 

@@ -113,6 +113,7 @@ TrainOutcome train_on(const RunContext& run, RunFolder& folder,
   const auto images = training_rows(config, run.dataset).size();
   if (nothing_left(state, config, decisions.batch, images)) {
     outcome.was_complete = true;
+    outcome.lost = state.lost;
     return outcome;
   }
   state.complete = false;

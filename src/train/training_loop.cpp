@@ -154,10 +154,13 @@ ExitCode TrainingLoop::run() {
 
 ExitCode TrainingLoop::run_steps(Loader& loader) {
   double lr = 0;  // of the step before
-  while (state_.step < total_steps_ && !out_of_patience()) {
+  while (state_.step < total_steps_ && !ends_early()) {
     const int64_t step = state_.step + 1;
     parts_.profiler.set_step(step);
-    if (parts_.timeline.begins_at(step)) finish_steps();  // the one before
+    if (parts_.timeline.begins_at(step)) {
+      finish_steps();  // the one before, whose time this wait is
+      watch_.count_wait();
+    }
     if (parts_.timeline.begin_step(step, watch_.times(loader.stats())))
       loader.record(parts_.profiler.recording());
     const Batch* batch = next_batch(loader);
@@ -293,9 +296,11 @@ std::optional<uint64_t> TrainingLoop::verify_ranks() {
 
 void TrainingLoop::say_how_it_ended() {
   log_.clear();
-  if (out_of_patience() && parts_.comm.rank() == 0)
-    log_info("early stop: no better checkpoint in " +
-             counted(state_.epochs_without_best, "epoch"));
+  if (ends_early() && parts_.comm.rank() == 0)
+    log_info(!state_.lost.empty()
+                 ? "train.rungs: " + state_.lost
+                 : "early stop: no better checkpoint in " +
+                       counted(state_.epochs_without_best, "epoch"));
   const std::string summary = watch_.summary(state_.step);
   if (!summary.empty()) log_info(summary);
 }
@@ -387,9 +392,11 @@ std::string TrainingLoop::ranks_without_loss(const StepResult& result) {
   return ranks;
 }
 
-bool TrainingLoop::out_of_patience() const {
-  const int64_t patience = parts_.config.train.early_stop_epochs;
-  return patience > 0 && state_.epochs_without_best >= patience;
+bool TrainingLoop::ends_early() const {
+  const TrainConfig& config = parts_.config.train;
+  const int64_t patience = config.early_stop_epochs;
+  return (patience > 0 && state_.epochs_without_best >= patience) ||
+         (!config.rungs.empty() && !state_.lost.empty());
 }
 
 ExitCode TrainingLoop::stopped() {

@@ -97,7 +97,10 @@ class TrainingLoop {
   // finite. Collective.
   void check_finite_state();
   void checkpoint();
-  bool out_of_patience() const;  // train.early_stop_epochs
+  // Of train.rungs, where one is due, by state_.best. Collective.
+  void go_through_rung();
+  // By train.early_stop_epochs or train.rungs.
+  bool ends_early() const;
   ExitCode stopped();
 
   Parts parts_;

@@ -214,4 +214,27 @@ try() { COMP_WORDS=(\"\$@\"); COMP_CWORD=\$((\$# - 1)); _chexnet_train 2>/dev/nu
 # A portable build keeps to the declared versions (scripts/setup --portable).
 grep -q '^CHEXNET_PORTABLE:[A-Z]*=.' "$CHEXNET_BUILD/CMakeCache.txt" &&
   check "no file asks for a newer C library than declared" scripts/check_floor "$scratch"/installed/bin/* "$scratch"/installed/lib/*.so
+
+# Runs that are not among the best third end at their rung. Rates that change next to nothing tie, and of ties the first goes on.
+losers=("$small" --scheduler local --out "$scratch/halving" --sweep train.lr=1e-3,1e-9,1e-10,1e-11 --stop-losers --set train.epochs=3 --set train.max_steps=0 --set data.val_fraction=0.3 --set eval.splits=[val])
+refused 2 "--stop-losers is for sweeps" submit "$small" --stop-losers --dry-run
+refused 2 "of 2 runs a third is none" submit "$small" --set train.max_steps=0 --sweep train.lr=1,2 --stop-losers --dry-run
+refused 2 "train.max_steps may end a run before an epoch" submit "$small" --sweep train.lr=1,2,3 --stop-losers --dry-run
+refused 2 "runs that differ in data.fold have no scores that compare" submit "$small" --set train.max_steps=0 --sweep data.fold=1/3,2/3,3/3 --stop-losers --dry-run
+refused 2 "of 2 epochs a third is less than one" submit "$small" --set train.epochs=2 --set train.max_steps=0 --sweep train.lr=1,2,3 --stop-losers --dry-run
+refused 2 "seeds of one setting would end at several times" submit "$small" --sweep train.lr=1,2,3 --seeds 3 --stop-losers --dry-run
+refused 2 "train.rungs: no whole epochs that ascend" train "$small" --set train.rungs=[2,1] --out "$scratch/none"
+"$forked" submit "${losers[@]}" --sweep train.momentum=0.1,0.2,0.3 --set train.optimizer=sgd --set train.epochs=9 --dry-run >"$scratch/twelve.txt" 2>"$scratch/log"
+check "twelve runs have two rungs" [ "$(grep -c "train.rungs=\[1,3\]" "$scratch/twelve.txt")" = 12 ]
+"$program" submit "${losers[@]}" >"$scratch/halving.txt" 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+ended=$(tests/support/rungs_check.py "$scratch/halving"); rc=$?; ended=${ended##* }
+check "a run ends early if and only if its place says so: $ended" [ $rc = 0 ]
+check "the comparison names it with its place" grep -Eq "^$ended ends after 1 epoch: place [2-4] of [2-4], of which [12] go(es)? on" "$scratch/halving.txt"
+check "status says it" bash -c "'$program' status '$scratch/halving/$ended' | grep -q 'in its sweep *ends after 1 epoch'"
+before=$(cat "$scratch/halving"/.rungs/*/*)
+"$program" submit "${losers[@]}" >"$scratch/again.txt" 2>"$scratch/log"
+check "the same command again trains nothing, and no score is there twice" [ "$before $(ls "$scratch/halving/.rungs/epoch-1" | wc -l)" = "$(cat "$scratch/halving"/.rungs/*/*) 4" ]
+check "its page has a curve for each run" bash -c "'$program' report --compare '$scratch/halving' --out '$scratch/halving.html' >/dev/null 2>&1 && grep -q 'ends after 1 epoch' '$scratch/halving.html'"
+check "a run that ended goes on without rungs" "$program" train "$small" --set train.lr="${ended#lr=}" --set train.epochs=3 --set train.max_steps=0 --set data.val_fraction=0.3 --set eval.splits=[val] --set train.rungs=[] --out "$scratch/halving/$ended" --resume auto >"$scratch/log" 2>&1
+check "to its end" look 'assert a["epoch"] == 3' "$scratch/halving/$ended/checkpoints/last/state.json"
 finish

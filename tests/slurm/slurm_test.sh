@@ -52,6 +52,15 @@ check "status lists four finished runs" [ "$(grep -c ' finished ' sweep.txt)" = 
 check "status compares two settings over two seeds each" [ "$(grep -cE '^train.lr=[0-9.e-]+ +2 +0\.[0-9]+ ± 0\.[0-9]+ \(n = 2\)' sweep.txt)" = 2 ]
 cat sweep.txt
 
+# Of a sweep whose losers end early each run has one score and one answer, one that was stopped and requeued too.
+submit --time 10 --name halving --out halving --sweep train.lr=1e-3,1e-9,1e-10,1e-11 --stop-losers --set train.epochs=3 --set train.max_steps=0 --set data.val_fraction=0.3 --set eval.every_epochs=1 --set checkpoint.every_steps=3 --set eval.splits=[val] >halving.id || exit 1
+wait_for_step halving/lr=1e-10 4
+timeout 20 scancel --signal=USR1 --batch "$(cat halving.id)_2"
+wait_for_end
+"$program" status halving | tee halving.txt
+check "each run has one score, and has ended early if and only if its place says so" "$source_folder/tests/support/rungs_check.py" halving
+check "the stopped one was requeued" grep -q '"event":"restart"' halving/lr=1e-10/metrics.jsonl
+
 # One minute of time, forty seconds of margin: the program asks squeue and stops itself.
 submit --time 1 --max-requeues 0 --line --signal=B:USR1@5 --name short --out short --set train.max_steps=1000000 --set launch.stop_margin_s=40 >short.id || exit 1
 wait_for_end

@@ -69,12 +69,13 @@ struct RunSummary {
   std::string host, job, checkpoint;
   std::optional<double> checkpoint_s, written_s;  // Unix time; none: not there
   std::optional<double> seconds_to_go, job_seconds_left;
-  std::string last_words;               // of a post-mortem
-  std::string resubmit;                 // what starts its job again by hand
-  std::string error;                    // the sentence it failed with
-  int exit_code = 0;                    // of an error or a post-mortem
-  int stopped_process = 0;              // rank 0's, by a signal; 0: not
-  std::vector<std::string> stragglers;  // "rank 3 on node2: cause"
+  std::string last_words;  // of a post-mortem
+  std::string resubmit;    // what starts its job again by hand
+  std::string rung;  // of train.rungs: "ends after 3 epochs: place 5 of 8, …"
+  std::string error;                          // the sentence it failed with
+  int exit_code = 0;                          // of an error or a post-mortem
+  int stopped_process = 0;                    // rank 0's, by a signal; 0: not
+  std::vector<std::string> stragglers;        // "rank 3 on node2: cause"
   std::map<std::string, std::string> config;  // by key, as text
 };
 

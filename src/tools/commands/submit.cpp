@@ -57,9 +57,17 @@ JobRequest requested_job(const SubmitOptions& options, const Config& config,
     request.arguments.insert(request.arguments.end(), {"--set", assignment});
   request.run_folder =
       options.out.empty() ? run_folder_of(config).string() : options.out;
+  if (options.stop_losers && options.sweep.empty())
+    throw ConfigError(
+        "[submit] --stop-losers is for sweeps. Hint: --sweep "
+        "train.lr=1e-3,3e-4,1e-4");
   if (options.sweep.empty() && options.seeds == 0) return request;
   request.points =
       sweep_points(options.sweep, options.seeds, request.run_folder);
+  if (options.stop_losers)
+    request.arguments.insert(
+        request.arguments.end(),
+        {"--set", rungs_of(config, options.sweep, request.points.size())});
   check_may_hold_sweep(request.run_folder, request.points);
   return request;
 }
@@ -100,6 +108,7 @@ void show_paths(const SubmitOptions& options,
     const auto named = named_paths(config);
     paths.insert(paths.end(), named.begin(), named.end());
   }
+  if (!request.points.empty()) paths.push_back(request.run_folder);
   const auto here = std::filesystem::current_path();
   request.working_folder = here.string();
   request.mounts = with_mounts_of(paths, here, request.mounts);
@@ -109,6 +118,13 @@ void refuse_keys_set_twice(const SubmitOptions& options) {
   for (const auto& list : options.sweep)
     refuse_set_twice(options.set, "--sweep", list.substr(0, list.find('=')));
   if (options.seeds > 0) refuse_set_twice(options.set, "--seeds", "run.seed");
+  if (options.stop_losers && options.seeds > 0)
+    throw ConfigError(
+        "[submit] --stop-losers and --seeds: seeds of one setting would end at "
+        "several times. Hint: `submit --seeds` trains the best one several "
+        "times afterwards");
+  if (options.stop_losers)
+    refuse_set_twice(options.set, "--stop-losers", "train.rungs");
   if (!options.out.empty()) refuse_set_twice(options.set, "--out", "run.dir");
 }
 

@@ -132,6 +132,47 @@ void refuse_equal_points(const std::vector<SweepPoint>& points,
   }
 }
 
+std::string rungs_of(const Config& config,
+                     const std::vector<std::string>& lists, size_t points) {
+  static const std::set<std::string> kOthers = {
+      "run.seed",        "train.epochs",       "train.max_steps",
+      "train.rungs",     "checkpoint.best",    "data.fold",
+      "data.split_seed", "data.val_fraction",  "data.test_fraction",
+      "data.stratify",   "data.train_list",    "data.val_list",
+      "data.test_list",  "data.filter",        "data.exclude",
+      "data.findings",   "data.finding_names", "data.blank"};
+  const auto refuse = [](const std::string& what, const std::string& hint) {
+    throw ConfigError("[submit] --stop-losers: {}. Hint: {}", what, hint);
+  };
+  for (const auto& list : lists) {
+    const std::string key = list.substr(0, list.find('='));
+    if (kOthers.contains(key) || key.starts_with("eval.") ||
+        key.starts_with("data.manifest."))
+      refuse("runs that differ in " + key +
+                 " have no scores that compare after an epoch",
+             "sweep settings of training alone; `submit --seeds` trains the "
+             "best one several times afterwards");
+  }
+  if (points < 3)
+    refuse("of " + counted(static_cast<int64_t>(points), "run") +
+               " a third is none",
+           "three at least");
+  if (config.train.max_steps > 0)
+    refuse("train.max_steps may end a run before an epoch",
+           "train.epochs alone");
+  std::string rungs;
+  auto epochs = static_cast<int64_t>(config.train.epochs);
+  for (size_t runs = points; runs >= 3 && epochs >= 3; runs /= 3) {
+    epochs /= 3;
+    rungs = std::to_string(epochs) + (rungs.empty() ? "" : ",") + rungs;
+  }
+  if (rungs.empty())
+    refuse("of " + number_text(config.train.epochs) +
+               " epochs a third is less than one",
+           "train.epochs of three at least");
+  return "train.rungs=[" + rungs + "]";
+}
+
 void settle_job(const std::vector<Config>& configs, JobRequest& request) {
   check_setup(request.setup);
   for (const auto& config : configs) {

@@ -22,6 +22,13 @@ void check_local_points(const std::vector<Config>& configs);
 void refuse_equal_points(const std::vector<SweepPoint>& points,
                          const std::vector<Config>& configs);
 
+// --stop-losers: "train.rungs=[1,3]" for a sweep of `points` runs: a third of
+// train.epochs, a third of that and so on, as often as a third of the runs
+// leaves one. ConfigError: too few runs or epochs for one rung, or a sweep of
+// `lists` whose scores after an epoch do not compare.
+std::string rungs_of(const Config& config,
+                     const std::vector<std::string>& lists, size_t points);
+
 // Settles ranks per host, and how srun and the MPI speak to each other.
 // ConfigError for a setup that is no shell, a batch that the ranks cannot
 // share, or a key of pseudonyms that would go with the container.

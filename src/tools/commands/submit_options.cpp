@@ -52,6 +52,9 @@ void SubmitOptions::add_to(CLI::App& command) {
       ->check(CLI::Range(0, kMostOfAJob));
   add_repeated_option(command, "--sweep", sweep,
                       "key=value,value,…: one run per value");
+  command.add_flag("--stop-losers", stop_losers,
+                   "end runs of a sweep early that are not among its best "
+                   "third on validation (train.rungs)");
   const auto text = [&](const char* name, std::string& into, const char* what) {
     return command.add_option(name, into, what);
   };

@@ -12,7 +12,7 @@ namespace chexnet {
 // Empty, 0 and, of max_requeues, -1: not given.
 struct SubmitOptions {
   std::vector<std::string> files, set, sweep, lines, setup, mounts;
-  bool dry_run = false, exclusive = false;
+  bool dry_run = false, exclusive = false, stop_losers = false;
   int nodes = 0, ranks_per_node = 0, gpus_per_node = 0, cpus_per_rank = 0,
       max_requeues = -1, seeds = 0;
   std::string scheduler, account, partition, qos, constraint, memory, time,

@@ -67,7 +67,7 @@ std::vector<ResumeChange> changes_of(const nlohmann::json& json) {
   return changes;
 }
 
-constexpr int kFormat = 4;
+constexpr int kFormat = 5;
 
 }  // namespace
 
@@ -98,6 +98,8 @@ std::string TrainState::to_json() const {
       {"best_epoch", best_epoch},
       {"epochs_without_best", epochs_without_best},
       {"validation_sha256", validation_sha256},
+      {"rung", rung},
+      {"lost", lost},
       {"evaluation_due", evaluation_due},
       {"complete", complete},
       {"unlogged", json_of(unlogged)},
@@ -142,6 +144,8 @@ TrainState TrainState::from_json(const std::string& text,
     s.best_epoch = count(json.at("best_epoch"));
     s.epochs_without_best = count(json.at("epochs_without_best"));
     s.validation_sha256 = json.at("validation_sha256");
+    s.rung = count(json.at("rung"));
+    s.lost = json.at("lost");
     s.evaluation_due = json.at("evaluation_due");
     s.complete = json.at("complete");
     s.unlogged = unlogged_of(json.at("unlogged"));

@@ -41,6 +41,8 @@ struct TrainState {
   int64_t epochs_without_best = 0;  // at the last evaluation
   // The split that the lines above were measured on.
   std::string validation_sha256;
+  int64_t rung = 0;  // of train.rungs: the last that it went through
+  std::string lost;  // why it ended at that rung; empty: it did not
   // The weights of this step are still to be scored.
   bool evaluation_due = false;
   bool complete = false;  // also scored on eval.splits: nothing is left to do

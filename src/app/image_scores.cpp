@@ -164,6 +164,9 @@ std::string ImageScoreRows::json(const ImageScore& image) const {
     json["probabilities"][findings_[k]] = image.probabilities[k];
   for (size_t k = 0; k < image.spreads.size(); ++k)
     json["spread"][findings_[k]] = image.spreads[k];
+  // Doubles of as few digits as a float has.
+  for (const float value : image.features)
+    json["features"].push_back(std::stod(number_text(value)));
   if (!image.note.empty()) json["note"] = image.note;
   if (decisions_) {
     for (size_t k = 0; k < findings_.size(); ++k) {

@@ -23,6 +23,7 @@ struct ImageScore {
   std::string note = {};
   // [K], of an ensemble alone: Predictions::spreads.
   std::vector<double> spreads = {};
+  std::vector<float> features = {};  // none but where they are asked for
 };
 
 // How a probability becomes a calibrated one, and a yes or no.

@@ -4,6 +4,7 @@
 #include "model_file.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cassert>
 #include <optional>
 #include <utility>
 
@@ -67,6 +68,34 @@ ModelNetworks::ModelNetworks(const std::filesystem::path& file,
           config, findings, network.parameters());
     broadcast_from_rank_0(comm, network.parameters(), nullptr);
   }
+}
+
+// The classifier gets the rows of an identity matrix below its own.
+int64_t ModelNetworks::add_features() {
+  assert(networks_.size() == 1);
+  const Network& plain = *networks_.front();
+  const Parameters& from = plain.parameters();
+  const int64_t findings = plain.classifier_weight().size(0),
+                features = plain.classifier_weight().size(1);
+  auto wide = std::make_unique<Network>(plain.spec(), findings + features,
+                                        plain.options());
+  Parameters& to = wide->parameters();
+  for (size_t i = 0; i < from.list().size(); ++i) {
+    const Parameter &own = from.list()[i], &more = to.list()[i];
+    const at::Tensor values = from.part(from.flat_values(), own),
+                     target = to.part(to.flat_values(), more);
+    if (!own.is_head()) {
+      target.copy_(values);
+      continue;
+    }
+    target.zero_();
+    target.narrow(0, 0, findings).copy_(values);
+    if (own.is_weight) target.narrow(0, findings, features).fill_diagonal_(1);
+  }
+  to.flat_running().copy_(from.flat_running());
+  to.refresh_compute_copies();
+  networks_.front() = std::move(wide);
+  return features;
 }
 
 RunContext ModelNetworks::context(const Config& config, Communicator& comm,

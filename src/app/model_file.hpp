@@ -43,6 +43,9 @@ class ModelNetworks {
   ModelNetworks(const std::filesystem::path& file, const Config& config,
                 const ModelMetadata& metadata, const Device& device,
                 Communicator& comm);
+  // Gives the network, which must be alone, an output more for each feature:
+  // the means of its last map, which its classifier works on. So many are they.
+  int64_t add_features();
   // Scores of `dataset`; all that is handed on outlives the context, and so
   // does this.
   RunContext context(const Config& config, Communicator& comm,

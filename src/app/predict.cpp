@@ -50,10 +50,16 @@ void warn_of_weighted_loss(const Config& config) {
                 "probabilities");
 }
 
-ImageScore score_of(const ImageLogits& image) {
+// Behind the logits of `findings` stand features, if there are more.
+ImageScore score_of(const ImageLogits& image, size_t findings) {
   ImageScore score{"", image.error, {}, {}, image.note};
-  for (const double logit : image.logits)
-    score.probabilities.push_back(probability_of(logit));
+  for (size_t k = 0; k < image.logits.size(); ++k) {
+    const double value = image.logits[k];
+    if (k < findings)
+      score.probabilities.push_back(probability_of(value));
+    else
+      score.features.push_back(static_cast<float>(value));
+  }
   score.spreads.assign(image.spreads.begin(), image.spreads.end());
   return score;
 }
@@ -68,13 +74,16 @@ std::vector<double> thresholds_of(const ImageScoreRows& texts,
 }
 
 void say_model(const std::filesystem::path& file, const ModelMetadata& metadata,
-               const std::string& rule) {
+               const std::optional<Decisions>& decisions) {
+  if (metadata.rules && !decisions)
+    return log_info("model " + file.string() +
+                    ": probabilities alone, no yes or no");
   if (!metadata.rules)
     return log_info("model " + file.string() +
                     ": probabilities alone, no yes or no, as it was not "
                     "scored on validation");
-  log_info("model " + file.string() + ": yes or no by its thresholds (" + rule +
-           "), chosen on " +
+  log_info("model " + file.string() + ": yes or no by its thresholds (" +
+           decisions->rule + "), chosen on " +
            counted(static_cast<int64_t>(metadata.rules->images), "image") +
            " of validation (SHA-256 " +
            metadata.rules->chosen_on.substr(0, 12) + ")");
@@ -119,6 +128,7 @@ class Outputs {
           Communicator& comm)
       : options_(options),
         set_(set),
+        findings_(findings.size()),
         texts_(std::move(texts)),
         asked_(scored_images(set)) {
     const bool first = comm.rank() == 0;
@@ -133,7 +143,7 @@ class Outputs {
 
   void take(const ImageLogits& image) {
     scored_ += image.error.empty() ? 1 : 0;
-    ImageScore score = score_of(image);
+    ImageScore score = score_of(image, findings_);
     if (!asked_.empty() && score.error.empty())
       score.note = joined_notes(asked_[image.index]->dicom_note, score.note);
     if (heat_maps_ && score.error.empty()) {
@@ -164,6 +174,7 @@ class Outputs {
  private:
   const PredictOptions& options_;
   const InputSet& set_;
+  size_t findings_;
   ImageScoreRows texts_;
   std::vector<const InputImage*> asked_;
   std::optional<HeldFolders> folders_;
@@ -206,6 +217,7 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   check_output_places(options, file, metadata);
   const Config config =
       predict_config(file, metadata, options, invocation.variables);
+  if (options.features) check_features(metadata, config);
   files.reset();
   const RankWorld world =
       enter_world(config.launch, invocation,
@@ -216,21 +228,28 @@ int predict(const PredictOptions& options, Invocation& invocation) {
   Communicator& comm = world.comm();
   check_same_config(comm, config);
   const Device device = choose_device(config.launch, comm);
-  const InputSet set = load_inputs(
+  InputSet set = load_inputs(
       config, options.inputs, metadata.findings,
       options.any_dicom ? TakenDicom::kAny : TakenDicom::kChestXrays, comm);
   check_eval_batch(config, set.split, metadata.members, comm,
                    device.where.is_cpu());
-  const ModelNetworks networks(file, config, metadata, device, comm);
+  ModelNetworks networks(file, config, metadata, device, comm);
+  if (options.features) {
+    Manifest& outputs = set.dataset.manifest;
+    const int64_t features = networks.add_features();
+    for (int64_t i = 0; i < features; ++i)
+      outputs.findings.push_back("feature " + std::to_string(i));
+    outputs.labels.resize(outputs.size() * outputs.finding_count());
+  }
   files.emplace(config.launch.timeout_s, kReadingModel);
+  const auto decisions = decisions_of(metadata, config, options);
   if (comm.rank() == 0) {
     keep_images(options, set);
     warn_of_weighted_loss(config);
-    say_model(file, metadata, options.rule);
+    say_model(file, metadata, decisions);
   }
   const LossWeights weights = no_loss_weights(set.dataset.manifest);
-  const ImageScoreRows texts(metadata.findings,
-                             decisions_of(metadata, config, options),
+  const ImageScoreRows texts(metadata.findings, decisions,
                              widest_name(set.images), metadata.members > 1);
   Outputs outputs(options, texts, set, metadata.findings, comm);
   ReportedModel model{choice_name(config.model.arch), ""};

@@ -24,6 +24,7 @@ struct PredictOptions {
   std::vector<std::string> inputs, set;
   int ranks = 0;
   bool json = false;
+  bool features = false;
   bool any_dicom = false;  // also what is no chest X-ray
   std::string rule = "youden", calibration = "temperature";
   HeatMapOptions heat_maps;
@@ -40,6 +41,9 @@ void add_predict_options(CLI::App& command, PredictOptions& options);
 Config predict_config(const std::filesystem::path& file,
                       const ModelMetadata& metadata,
                       const PredictOptions& options, Strings& variables);
+
+// ConfigError: the model has not one network's features of an image.
+void check_features(const ModelMetadata& metadata, const Config& config);
 
 // Empty without the model's own rules: there is no yes and no.
 std::optional<Decisions> decisions_of(const ModelMetadata& metadata,

@@ -3,6 +3,7 @@ usage: predict_checks.py FUNCTION ARGUMENTS..."""
 import collections
 import csv
 import json
+import math
 import os
 import random
 import struct
@@ -163,6 +164,25 @@ def odd_boxes():
     found = json.load(open('odd.json'))['localization']
     assert found['findings']['Mass']['pointing']['value'] == 1 and found['cases'] == 1, found
     assert (found['outside'], found['cut_boxes'], found['unknown_findings']) == (1, 2, ['Cyst']), found
+
+
+def features():
+    plain, lines = ([json.loads(line) for line in open(name)][:-1] for name in sys.argv[1:3])
+    with open(sys.argv[3], 'rb') as file:
+        head = json.loads(file.read(struct.unpack('<Q', file.read(8))[0]))
+        begin = file.tell()
+
+        def numbers(name):
+            first, end = head[name]['data_offsets']
+            file.seek(begin + first)
+            return struct.unpack(f'<{(end - first) // 4}f', file.read(end - first))
+        weights, biases = numbers('classifier.weight'), numbers('classifier.bias')
+    assert len(plain) == len(lines) > 10 and len({tuple(line['features']) for line in lines}) == len(lines)
+    for before, line in zip(plain, lines):
+        assert before['image'] == line['image'] and 'features' not in before and len(line['features']) == 1024
+        for k, (finding, probability) in enumerate(line['probabilities'].items()):
+            logit = sum(w * f for w, f in zip(weights[1024 * k:1024 * k + 1024], line['features'])) + biases[k]
+            assert abs(1 / (1 + math.exp(-logit)) - probability) < 1e-5 > abs(before['probabilities'][finding] - probability), (finding, logit, probability)
 
 
 globals()[sys.argv.pop(1)]()

@@ -149,6 +149,11 @@ for crops in 2 10; do
   check "others than of one crop" bash -c "! cmp -s folder.csv crops$crops.csv"
 done
 refused 2 "eval.crops" predict "$run" set --set eval.crops=3
+predict set --json >plain.jsonl
+predict set --json --features >features.jsonl
+check "features are what the classifier works on" python3 "$checks" features plain.jsonl features.jsonl "$(weights "$run")"
+refused 2 "--features requires --json" predict "$run" set --features
+refused 2 "eval.crops=2 has several of an image" predict "$run" set --features --json --set eval.crops=2
 predict set --set eval.batch=2 --json >rows.jsonl
 check "rows are in order" look 'assert [row.get("image") for row in a][:-1] == [line.strip() for line in open("list.txt")]' rows.jsonl
 cp list.txt list.kept; cp "${files[0]}" image.kept

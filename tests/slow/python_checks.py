@@ -56,6 +56,9 @@ def tables(folder, images):
         except what:
             pass
     assert predict([]).empty
+    features = predict.features([*arrays, '/nowhere.png'])
+    assert features.dtype == np.float32 and features.shape == (6, 1024) and np.isnan(features[5]).all(), features
+    assert (features[:5] >= 0).all() and (features[:5].std(axis=0) > 0).any() and (features[:5] == predict.features(files)).all()
 
 
 def there(run):

@@ -37,6 +37,16 @@ class Predictor:
     def __call__(self, images):
         """A row for each image, in order: `prob:FINDING`; with the model's thresholds `calibrated:` and `positive:`; of an
         ensemble `spread:`; `error`, `note`. An image is an array [height, width] of uint8 or uint16, or a file's name."""
+        return pd.DataFrame([self._row(line) for line in self._lines(images)])
+
+    def features(self, images):
+        """What the network's classifier works on, as float32 [images, features]; NaN for an image that could not be read."""
+        lines = self._lines(images, '--features')
+        count = max((len(line.get('features', ())) for line in lines), default=0)
+        return np.array([line.get('features', [np.nan] * count) for line in lines], np.float32).reshape(len(lines), count)
+
+    def _lines(self, images, *more):
+        """What the program says of each image."""
         if isinstance(images, (str, pathlib.Path)):
             images = [images]
         if isinstance(images, np.ndarray) and images.ndim == 3 and images.shape[-1] in (3, 4):
@@ -49,20 +59,17 @@ class Predictor:
                     continue
                 names.append(f'{scratch}/{number}.png')
                 pathlib.Path(names[-1]).write_bytes(_png(np.asarray(image)))
-            return self._rows(names)
-
-    def _rows(self, names):
-        if len(set(names)) < len(names):
-            raise ValueError('a file is named twice')
-        if not names:
-            return pd.DataFrame()
-        command = [*program(), 'predict', self.model, '-', '--json', *self.options]
-        done = subprocess.run(command, input=''.join(name + '\0' for name in names), text=True, capture_output=True)
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        if len(lines) != len(names) + 1:  # the last one sums up
-            raise RuntimeError(f'{" ".join(command)} ended with {done.returncode}:\n{done.stderr.strip()[-2000:]}')
-        by_name = {line['image']: line for line in lines[:-1]}
-        return pd.DataFrame([self._row(by_name[name]) for name in names])
+            if len(set(names)) < len(names):
+                raise ValueError('a file is named twice')
+            if not names:
+                return []
+            command = [*program(), 'predict', self.model, '-', '--json', *self.options, *more]
+            done = subprocess.run(command, input=''.join(name + '\0' for name in names), text=True, capture_output=True)
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            if len(lines) != len(names) + 1:  # the last one sums up
+                raise RuntimeError(f'{" ".join(command)} ended with {done.returncode}:\n{done.stderr.strip()[-2000:]}')
+            by_name = {line['image']: line for line in lines[:-1]}
+            return [by_name[name] for name in names]
 
     @staticmethod
     def _row(line):

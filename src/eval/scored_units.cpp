@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
@@ -28,7 +29,8 @@ std::string unit_name(const std::string& image, const Manifest& manifest,
   return patient + "\n" + manifest.studies[found->second];
 }
 
-// In the order of their first images.
+// In the order in which they first come. Their images are in the order of the
+// manifest, so that a unit has one name whatever the order of the table.
 std::vector<Unit> units_of(const Predictions& images, const Manifest& manifest,
                            ScoredBy by) {
   std::vector<Unit> units;
@@ -37,9 +39,16 @@ std::vector<Unit> units_of(const Predictions& images, const Manifest& manifest,
     const auto [found, is_new] = unit_of.try_emplace(
         unit_name(images.images[i], manifest, by), units.size());
     if (is_new) units.emplace_back();
-    Unit& unit = units[found->second];
-    unit.images.push_back(i);
-    if (images.scored(i)) unit.scored.push_back(i);
+    units[found->second].images.push_back(i);
+  }
+  const auto row = [&](size_t i) {
+    const auto found = manifest.rows.find(images.images[i]);
+    return found == manifest.rows.end() ? 0 : found->second;
+  };
+  for (Unit& unit : units) {
+    std::ranges::sort(unit.images, {}, row);
+    std::ranges::copy_if(unit.images, std::back_inserter(unit.scored),
+                         [&](size_t i) { return images.scored(i); });
   }
   return units;
 }

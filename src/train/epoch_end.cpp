@@ -146,7 +146,10 @@ void TrainingLoop::go_through_rung() {
   for (const double epochs : parts_.config.train.rungs)
     if (state_.epoch >= static_cast<int64_t>(epochs))
       due = static_cast<int64_t>(epochs);
-  if (due <= state_.rung || state_.step == total_steps_) return;
+  // Without a score there is nothing to compare.
+  if (due <= state_.rung || state_.step == total_steps_ ||
+      std::isnan(state_.best))
+    return;
   state_.rung = due;
   std::string words;
   if (parts_.comm.rank() == 0) {
@@ -159,7 +162,7 @@ void TrainingLoop::go_through_rung() {
                    {folder.filename(), by_loss ? -state_.best : state_.best,
                     state_.validation_sha256});
     words = (place.goes_on() ? "goes on after " : "ends after ") +
-            counted(due, "epoch") + ": " + place.text();
+            counted(state_.epoch, "epoch") + ": " + place.text();
     log_.clear();
     log_info("sweep: " + words);
     parts_.metrics->write("rung", state_.step,

@@ -221,6 +221,8 @@ refused 2 "--stop-losers is for sweeps" submit "$small" --stop-losers --dry-run
 refused 2 "of 2 runs a third is none" submit "$small" --set train.max_steps=0 --sweep train.lr=1,2 --stop-losers --dry-run
 refused 2 "train.max_steps may end a run before an epoch" submit "$small" --sweep train.lr=1,2,3 --stop-losers --dry-run
 refused 2 "runs that differ in data.fold have no scores that compare" submit "$small" --set train.max_steps=0 --sweep data.fold=1/3,2/3,3/3 --stop-losers --dry-run
+refused 2 "losses that differ in train.class_weights do not compare" submit "$small" --set train.max_steps=0 --set checkpoint.best=loss --sweep train.class_weights=none,balanced,pos_weight --stop-losers --dry-run
+refused 2 "eval.every_epochs=0 has no score before the end" submit "$small" --set train.max_steps=0 --set eval.every_epochs=0 --sweep train.lr=1,2,3 --stop-losers --dry-run
 refused 2 "of 2 epochs a third is less than one" submit "$small" --set train.epochs=2 --set train.max_steps=0 --sweep train.lr=1,2,3 --stop-losers --dry-run
 refused 2 "seeds of one setting would end at several times" submit "$small" --sweep train.lr=1,2,3 --seeds 3 --stop-losers --dry-run
 refused 2 "train.rungs: no whole epochs that ascend" train "$small" --set train.rungs=[2,1] --out "$scratch/none"

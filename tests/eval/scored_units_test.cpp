@@ -1,5 +1,6 @@
 #include "chexnet/eval/scored_units.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "chexnet/core/error.hpp"
@@ -92,6 +93,23 @@ TEST_CASE("damaged images count for nothing beside others") {
   CHECK(units.reasons == std::vector<std::string>{"", "", "cut off"});
   CHECK(std::isnan(units.probabilities[4]));
   CHECK(images_text(score(units)) == "2 of 3 studies, 1 damaged");
+}
+
+TEST_CASE("a study has one name and score in a table of any order") {
+  const auto config = config_by(ScoredBy::kStudy, CombineImages::kMean);
+  const auto images = scores_of_images();
+  auto reversed = images;
+  std::ranges::reverse(reversed.images);
+  std::ranges::reverse(reversed.patients);
+  for (size_t i = 0; i < 4; ++i)
+    for (size_t k = 0; k < 2; ++k) {
+      reversed.labels[2 * i + k] = images.labels[2 * (3 - i) + k];
+      reversed.probabilities[2 * i + k] = images.probabilities[2 * (3 - i) + k];
+    }
+  const auto units = scored_units(reversed, four_images(), config);
+  CHECK(units.images == std::vector<std::string>{"3", "0", "1"});
+  CHECK(units.probabilities[2] ==
+        scored_units(images, four_images(), config).probabilities[0]);
 }
 
 TEST_CASE("scores of studies, scored again, stay") {

@@ -17,8 +17,8 @@ void check_scored_by(const Manifest& manifest, const EvalConfig& config);
 // images, whose names they have; `images` themselves by image, or where they
 // are such rows already (ConfigError where of another kind). A label is 1
 // where an image's is, else not labeled where an image's is not. Damaged images
-// count for nothing where another one is scored. An image that `manifest` lacks
-// stays by itself.
+// count by their labels alone where another one is scored. An image that
+// `manifest` lacks stays by itself.
 Predictions scored_units(Predictions images, const Manifest& manifest,
                          const EvalConfig& config);
 

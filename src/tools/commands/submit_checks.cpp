@@ -144,8 +144,13 @@ std::string rungs_of(const Config& config,
   const auto refuse = [](const std::string& what, const std::string& hint) {
     throw ConfigError("[submit] --stop-losers: {}. Hint: {}", what, hint);
   };
+  const bool by_loss = config.checkpoint.best == BestBy::kLoss;
   for (const auto& list : lists) {
     const std::string key = list.substr(0, list.find('='));
+    if (by_loss &&
+        (key.starts_with("train.loss") || key == "train.class_weights"))
+      refuse("losses that differ in " + key + " do not compare",
+             "checkpoint.best=auroc");
     if (kOthers.contains(key) || key.starts_with("eval.") ||
         key.starts_with("data.manifest."))
       refuse("runs that differ in " + key +
@@ -160,6 +165,11 @@ std::string rungs_of(const Config& config,
   if (config.train.max_steps > 0)
     refuse("train.max_steps may end a run before an epoch",
            "train.epochs alone");
+  const int64_t every = config.eval.every_epochs;
+  if (every == 0 || static_cast<double>(every) >= config.train.epochs)
+    refuse("eval.every_epochs=" + std::to_string(every) +
+               " has no score before the end",
+           "eval.every_epochs=1");
   std::string rungs;
   auto epochs = static_cast<int64_t>(config.train.epochs);
   for (size_t runs = points; runs >= 3 && epochs >= 3; runs /= 3) {

@@ -26,7 +26,7 @@ struct TrainOutcome {
   double train_s = 0, evaluate_s = 0;
   // Of run.after_checkpoint, on rank 0; nothing without it.
   std::optional<int64_t> failed_commands{};
-  std::string lost;           // TrainState's, of a run that is complete
+  std::string lost = {};      // TrainState's, of a run that is complete
   bool was_complete = false;  // by an earlier start; nothing was done
 };
 

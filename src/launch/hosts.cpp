@@ -25,7 +25,7 @@ std::string without_domain(const std::string& name) {
   return name.substr(0, name.find('.'));
 }
 
-// Without brackets, as Open MPI reads it; of a link (`fe80::1%eth0`), too.
+// Of a link (`fe80::1%eth0`), too.
 bool is_ipv6(const std::string& name) {
   in6_addr address{};
   return inet_pton(AF_INET6, name.substr(0, name.find('%')).c_str(),
@@ -35,13 +35,11 @@ bool is_ipv6(const std::string& name) {
 // In lists of mpirun and of batch systems all other characters mean something,
 // and what begins with a hyphen is an option.
 bool may_name_a_host(const std::string& name) {
-  const auto fits = [&](std::string_view more) {
-    return std::ranges::all_of(name, [&](unsigned char c) {
-      return std::isalnum(c) != 0 || more.find(char(c)) != more.npos;
-    });
-  };
-  if (name.empty() || name.starts_with('-')) return false;
-  return fits(".-_") || (is_ipv6(name) && fits(".-_:%"));
+  constexpr std::string_view kMore = ".-_";
+  return !name.empty() && !name.starts_with('-') &&
+         std::ranges::all_of(name, [&](unsigned char c) {
+           return std::isalnum(c) != 0 || kMore.find(char(c)) != kMore.npos;
+         });
 }
 
 // Only this host's addresses can be bound.
@@ -89,6 +87,11 @@ std::string host_list(const std::vector<HostSlots>& hosts, int ranks,
 }
 
 std::string HostTally::add(const std::string& name, int slots) {
+  // Open MPI 4.1 and Hydra end without a word about it.
+  if (is_ipv6(name))
+    return "'" + name +
+           "' is an address of IPv6, which mpirun takes for no host: give it "
+           "a name, as in /etc/hosts";
   if (!may_name_a_host(name)) return "'" + name + "' is no name of a host";
   if (slots > kMostSlots - slots_)
     return formatted("'{}' has too many slots: more than {} together", name,

@@ -9,23 +9,15 @@
 #include "lost_hosts.hpp"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 
 #include "chexnet/core/clock.hpp"
-#include "chexnet/core/error.hpp"
-#include "chexnet/core/output_file.hpp"
 
 namespace chexnet {
 namespace {
 
-namespace fs = std::filesystem;
 using Hosts = std::vector<HostSlots>;
 
 constexpr size_t kAskedAtOnce = 16;
@@ -61,58 +53,21 @@ std::vector<bool> which_end_well(
   return well;
 }
 
-class Asker {
- public:
-  Asker(const SelfLaunch& launch, double end_s, ParentSignals& signals)
-      : launch_(launch), end_s_(end_s), signals_(signals) {
-    std::string name =
-        (fs::temp_directory_path() / "chexnet-hosts-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-      throw DeviceError("[launch] {}: {}. Hint: export TMPDIR=/another/folder",
-                        name, std::strerror(errno));
-    folder_ = name;
+// Those of `hosts` that do not answer until `end_s`.
+Hosts silent_of(const SelfLaunch& launch, const Hosts& hosts, double end_s,
+                ParentSignals& signals) {
+  Hosts silent;
+  for (size_t from = 0; from < hosts.size(); from += kAskedAtOnce) {
+    const size_t to = std::min(from + kAskedAtOnce, hosts.size());
+    std::vector<std::vector<std::string>> commands;
+    for (size_t i = from; i < to; ++i)
+      commands.push_back(probe_command(launch, {hosts[i]}));
+    const auto well = which_end_well(commands, end_s, signals);
+    for (size_t i = from; i < to; ++i)
+      if (!well[i - from]) silent.push_back(hosts[i]);
   }
-  ~Asker() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  Asker(const Asker&) = delete;
-  Asker& operator=(const Asker&) = delete;
-
-  bool all_answer() {
-    // Half of the time at most: hosts that do not answer are then tested one by
-    // one.
-    const double end_s = now_s() + (end_s_ - now_s()) / 2;
-    return which_end_well({command(launch_.hosts)}, end_s, signals_).front();
-  }
-  // Those of `hosts` that do not answer.
-  Hosts silent_of(const Hosts& hosts) {
-    Hosts silent;
-    for (size_t from = 0; from < hosts.size(); from += kAskedAtOnce) {
-      const size_t to = std::min(from + kAskedAtOnce, hosts.size());
-      std::vector<std::vector<std::string>> commands;
-      for (size_t i = from; i < to; ++i)
-        commands.push_back(command({hosts[i]}));
-      const auto well = which_end_well(commands, end_s_, signals_);
-      for (size_t i = from; i < to; ++i)
-        if (!well[i - from]) silent.push_back(hosts[i]);
-    }
-    return silent;
-  }
-
- private:
-  std::vector<std::string> command(const Hosts& hosts) {
-    const fs::path file = folder_ / std::to_string(asked_++);
-    write_atomically(file, hostfile_text(hosts));
-    return probe_command(launch_, hosts, file.string());
-  }
-
-  const SelfLaunch& launch_;
-  fs::path folder_;
-  double end_s_;
-  ParentSignals& signals_;
-  int asked_ = 0;
-};
+  return silent;
+}
 
 }  // namespace
 
@@ -148,12 +103,10 @@ std::string hostfile_text(const std::vector<HostSlots>& hosts) {
 }
 
 std::vector<std::string> probe_command(const SelfLaunch& launch,
-                                       const std::vector<HostSlots>& hosts,
-                                       const std::string& hostfile) {
+                                       const std::vector<HostSlots>& hosts) {
   SelfLaunch asking = launch;
   asking.alone = false;
   asking.hosts = hosts;
-  asking.hostfile = hostfile;
   const auto count = static_cast<int>(hosts.size());
   asking.layout = {count, count, 1};
   asking.program = "true";
@@ -164,15 +117,19 @@ std::vector<std::string> probe_command(const SelfLaunch& launch,
 std::vector<std::string> lost_hosts(const SelfLaunch& launch, double limit_s,
                                     ParentSignals& signals) {
   const double end_s = now_s() + limit_s;
-  Asker asker(launch, end_s, signals);
+  // Half of the time at most: hosts that do not answer are then tested one by
+  // one.
+  const bool all_answer = which_end_well({probe_command(launch, launch.hosts)},
+                                         now_s() + limit_s / 2, signals)
+                              .front();
   Hosts silent;
-  if (!asker.all_answer()) {
+  if (!all_answer) {
     for (const auto& host : launch.hosts)
       if (!is_this_host(host.name)) silent.push_back(host);
-    silent = asker.silent_of(silent);
+    silent = silent_of(launch, silent, end_s, signals);
     while (!silent.empty() && now_s() + kPause_s < end_s &&
            !signals.stop_within(kPause_s))
-      silent = asker.silent_of(silent);
+      silent = silent_of(launch, silent, end_s, signals);
   }
   std::vector<std::string> names;
   for (const auto& host : silent) names.push_back(host.name);

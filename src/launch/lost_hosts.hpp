@@ -29,10 +29,9 @@ RankShare ranks_that_share(int64_t batch, RankShare before, int most);
 std::string hostfile_text(const std::vector<HostSlots>& hosts);
 
 // The command by which the launcher of `launch` starts one process that does
-// nothing on each of `hosts`, which `hostfile` names.
+// nothing on each of `hosts`.
 std::vector<std::string> probe_command(const SelfLaunch& launch,
-                                       const std::vector<HostSlots>& hosts,
-                                       const std::string& hostfile);
+                                       const std::vector<HostSlots>& hosts);
 
 // Those of `launch.hosts` on which the launcher starts nothing, tried again and
 // again for `limit_s`: a host that comes back, or another one that got its

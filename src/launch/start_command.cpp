@@ -26,7 +26,7 @@ void append(Words& command, const Words& words) {
 
 void add_open_mpi_options(const SelfLaunch& launch, Words& command) {
   const RankLayout& layout = launch.layout;
-  if (layout.hosts == 1 && launch.hostfile.empty() && launch.hosts.empty()) {
+  if (layout.hosts == 1 && launch.hosts.empty()) {
     // Its banners about ranks that ended would come after what the program
     // said. (Open MPI 5 knows no -q, takes this, and says them all the same.)
     // Between hosts they alone may name the lost one, and the parent speaks
@@ -36,19 +36,10 @@ void add_open_mpi_options(const SelfLaunch& launch, Words& command) {
   } else {
     // The list, as Open MPI reads host files otherwise than hosts.hpp:
     // `node1:2` not at all, and of a line without slots, as PBS has them, it
-    // takes as many as it has cores. Only addresses of IPv6 are no part of a
-    // list.
-    const bool may_be_listed =
-        !launch.hosts.empty() &&
-        std::ranges::none_of(launch.hosts, [](const HostSlots& host) {
-          return host.name.find(':') != std::string::npos;
-        });
-    if (may_be_listed)
+    // takes as many as it has cores.
+    if (!launch.hosts.empty())
       append(command, {"--host", host_list(launch.hosts, layout.ranks,
                                            layout.ranks_per_host)});
-    else if (!launch.hostfile.empty())
-      append(command, {"--hostfile", launch.hostfile, "--mca",
-                       "orte_set_default_slots", "1"});
     // Two ranks would be bound to a core each.
     append(command, {"--bind-to", "none"});
     if (layout.ranks_per_host > 0)

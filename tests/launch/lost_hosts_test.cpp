@@ -66,13 +66,13 @@ TEST_CASE("hosts are asked by the launcher that starts their ranks") {
   launch.program = "chexnet-train";
   launch.arguments = {"train"};
   const std::vector<HostSlots> two = {{"node1", 2}, {"node2", 2}};
-  CHECK(command_text(probe_command(launch, two, "f")) ==
+  CHECK(command_text(probe_command(launch, two)) ==
         "mpirun --host node1:2,node2:2 --bind-to none "
         "--map-by ppr:1:node -np 2 "
         "--allow-run-as-root --mca plm_rsh_agent rsh true");
   launch.mpirun.family = MpiFamily::kMpich;
   launch.mpi_args.clear();
-  CHECK(command_text(probe_command(launch, two, "f")) ==
+  CHECK(command_text(probe_command(launch, two)) ==
         "mpirun -hosts node1:1,node2:1 -bind-to none "
         "-np 2 true");
 }

@@ -86,21 +86,17 @@ TEST_CASE("the mpirun command") {
         "/bin/x train 'a b'");
   SelfLaunch there;
   there.layout = {4, 2, 2};
-  there.hostfile = "hosts";
+  there.hosts = {{"n1", 2}, {"n2", 2}};
   there.forwarded = {"NIH"};
   there.program = "x";
   there.arguments = {"it's"};
   CHECK(command_text(start_command(there)) ==
-        "mpirun --hostfile hosts --mca orte_set_default_slots 1 --bind-to "
-        "none "
-        "--map-by ppr:2:node -x NIH "
+        "mpirun --host n1:2,n2:2 --bind-to none --map-by ppr:2:node -x NIH "
         "-np 4 x 'it'\\''s'");
   // One other host: its ranks are not to run here.
   there.layout = {2, 1, 2};
   CHECK(command_text(start_command(there)) ==
-        "mpirun --hostfile hosts --mca orte_set_default_slots 1 --bind-to "
-        "none "
-        "--map-by ppr:2:node -x NIH "
+        "mpirun --host n1:2,n2:2 --bind-to none --map-by ppr:2:node -x NIH "
         "-np 2 x 'it'\\''s'");
   const char* const environment[] = {"NIH=/d",
                                      "PWD=/x",
@@ -136,7 +132,6 @@ TEST_CASE("the command of MPICH's mpirun has its own words") {
         "train");
   launch.mpi_args.clear();
   launch.forwarded = {"NIH"};
-  launch.hostfile = "hosts";
   launch.hosts = {{"node1", 4}, {"node2", 1}, {"node3", 4}};
   launch.layout = {4, 2, 2};
   CHECK(command_text(start_command(launch)) ==
@@ -146,7 +141,6 @@ TEST_CASE("the command of MPICH's mpirun has its own words") {
   CHECK(command_text(start_command(launch))
             .starts_with("mpirun.mpich -hosts node1:4,node2:1,node3:1 "));
   // The batch system's hosts, by Intel's mpirun.
-  launch.hostfile.clear();
   launch.hosts.clear();
   launch.mpirun = {"mpirun", MpiFamily::kMpich, true};
   launch.layout = {4, 2, 2};

@@ -22,8 +22,7 @@ inline constexpr int kMostSlots = 1 << 20;
 // added.
 class HostTally {
  public:
-  // What is wrong, or empty: names hold letters, digits, '.', '-' and '_', or
-  // are an IPv6 address without brackets (of a link, too: `fe80::1%eth0`).
+  // What is wrong, or empty: names hold letters, digits, '.', '-' and '_'.
   std::string add(const std::string& name, int slots);
   std::vector<HostSlots> take() { return std::move(hosts_); }
 
@@ -35,9 +34,8 @@ class HostTally {
 
 // Open MPI's form ("node1 slots=2 max_slots=4"), MPICH's ("node1:2"), and PBS's
 // node file (a line for each rank); # begins a comment. A host named again gets
-// the slots added. IPv6 addresses stand without brackets, and take slots in
-// Open MPI's form alone. In order of first mention. ConfigError with file and
-// line, and with the `variable` that names the file, where one does.
+// the slots added. In order of first mention. ConfigError with file and line,
+// and with the `variable` that names the file, where one does.
 std::vector<HostSlots> read_hostfile(const std::filesystem::path& path,
                                      const std::string& variable = "");
 // The text of a file of hosts, of at most 64 MiB. ConfigError where it is

@@ -51,9 +51,8 @@ struct SelfLaunch {
   RankStarter mpirun;
   RankLayout layout;
   // Empty: this host, or those mpirun learns from the batch system.
-  std::string hostfile;
-  // That it names, or instead those that mpirun does not learn by itself.
   std::vector<HostSlots> hosts;
+  std::string hostfile;  // that named them, to be read again; empty: none did
   // More ranks than cores here, or than slots of the batch job.
   bool oversubscribe = false;
   bool as_root = false;

@@ -3,7 +3,6 @@
 // bandwidth.
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +16,7 @@
 #include "chexnet/core/json.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/core/text_table.hpp"
+#include "chexnet/launch/hosts.hpp"
 #include "chexnet/train/device.hpp"
 #include "chexnet/train/gradient_communicator.hpp"
 
@@ -49,14 +49,10 @@ int run(const BenchAllreduceOptions& options, Invocation& invocation) {
   const auto rows = measure_allreduce(*comm, device, sizes, options.rounds);
   if (comm->rank() != 0) return 0;
   if (options.json) {
+    HostTally tally;
+    for (const auto& rank : device.placements) tally.add(rank.host, 1);
     std::vector<int> ranks_of_hosts;
-    std::map<std::string, size_t> host_of;
-    for (const auto& rank : device.placements) {
-      const auto [host, is_new] =
-          host_of.try_emplace(rank.host, ranks_of_hosts.size());
-      if (is_new) ranks_of_hosts.push_back(0);
-      ++ranks_of_hosts[host->second];
-    }
+    for (const auto& host : tally.take()) ranks_of_hosts.push_back(host.slots);
     Json json = {{"ranks", comm->size()},
                  {"ranks_of_hosts", ranks_of_hosts},
                  {"communication", comm->description()},

@@ -21,9 +21,11 @@
 #include "chexnet/core/output_file.hpp"
 #include "chexnet/core/shell_words.hpp"
 #include "chexnet/core/text_format.hpp"
+#include "chexnet/eval/logit.hpp"
 #include "chexnet/eval/scored_units.hpp"
 #include "chexnet/launch/machine/affinity.hpp"
 #include "chexnet/model/formats/export_folder.hpp"
+#include "chexnet/model/loss.hpp"
 #include "chexnet/report/html_report.hpp"
 #include "chexnet/report/run_results.hpp"
 #include "chexnet/train/ensemble_file.hpp"
@@ -138,6 +140,19 @@ void warn_of_fewer_scores(const Predictions& test) {
     log_warning("[ensemble] " + counted(alone, "image") +
                 " of test were scored by one member alone: the others found "
                 "them damaged");
+}
+
+// Empty without a labeled entry of a scored image.
+std::optional<double> mean_loss(const Predictions& predictions) {
+  double sum = 0, entries = 0;
+  for (size_t at = 0; at < predictions.labels.size(); ++at) {
+    const float label = predictions.labels[at];
+    const double p = predictions.probabilities[at];
+    if (std::isnan(label) || std::isnan(p)) continue;
+    sum += entry_loss(nearest_logit(p), label, 1, 1);
+    ++entries;
+  }
+  return entries > 0 ? std::optional(sum / entries) : std::nullopt;
 }
 
 // One per finding that has any.
@@ -269,7 +284,7 @@ class Ensemble {
                     names_sha256(predictions.images), sha256_hex(table)});
     // That of a training is of images, and these tables have studies.
     if (predictions.by == ScoredBy::kImage)
-      scores.scores.loss = cross_entropy(predictions);
+      scores.scores.loss = mean_loss(predictions);
     add_figures(predictions, config_.eval.findings, rules, draws_, scores);
   }
 

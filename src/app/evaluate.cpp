@@ -107,8 +107,7 @@ int evaluate_predictions(const EvaluateOptions& options) {
     if (config.eval.by != ScoredBy::kImage)
       throw ConfigError(
           "[evaluate] eval.by={}: a table of predictions does not say whose "
-          "its "
-          "images are. Hint: --manifest TABLE",
+          "its images are. Hint: --manifest TABLE",
           choice_name(config.eval.by));
     predictions = read_predictions(options.predictions, nullptr);
     others = read_other_tables(options.scoring, nullptr);

@@ -188,8 +188,7 @@ void print_scores(SplitScores result, const Scored& scored,
     if (others.choose_on->by != predictions.by)
       throw ConfigError(
           "[evaluate] --choose-on {}: has a row for each {}, and what is "
-          "scored "
-          "for each {}. Hint: --set eval.by={}",
+          "scored for each {}. Hint: --set eval.by={}",
           options.choose_on, choice_name(others.choose_on->by),
           choice_name(predictions.by), choice_name(others.choose_on->by));
     refuse_common_images(predictions, *others.choose_on);

@@ -10,7 +10,6 @@
 #include "chexnet/core/error.hpp"
 #include "chexnet/core/text_format.hpp"
 #include "chexnet/data/findings.hpp"
-#include "chexnet/eval/logit.hpp"
 #include "chexnet/eval/scored_columns.hpp"
 
 namespace chexnet {
@@ -43,21 +42,6 @@ Scores score(const Predictions& predictions,
     scores.any_finding_auroc_mean_logit = auroc(any.scores, any.labels);
   }
   return scores;
-}
-
-std::optional<double> cross_entropy(const Predictions& predictions) {
-  double sum = 0, entries = 0;
-  for (size_t at = 0; at < predictions.labels.size(); ++at) {
-    const double label = predictions.labels[at],
-                 p = predictions.probabilities[at];
-    if (std::isnan(label) || std::isnan(p)) continue;
-    const double logit = nearest_logit(p);
-    sum += std::log1p(std::exp(-std::abs(logit))) + std::max(logit, 0.0) -
-           label * logit;
-    ++entries;
-  }
-  if (entries == 0) return std::nullopt;
-  return sum / entries;
 }
 
 std::string images_text(const Scores& scores) {

@@ -20,13 +20,10 @@ struct Unit {
   std::vector<size_t> images, scored;  // all, and those with a score
 };
 
-std::string unit_name(const std::string& image, const Manifest& manifest,
-                      ScoredBy by) {
-  const auto found = manifest.rows.find(image);
-  if (found == manifest.rows.end()) return image + "\n\n";  // like no other
-  const std::string& patient = manifest.patients[found->second];
+std::string unit_name(size_t row, const Manifest& manifest, ScoredBy by) {
+  const std::string& patient = manifest.patients[row];
   if (by == ScoredBy::kPatient) return patient;
-  return patient + "\n" + manifest.studies[found->second];
+  return patient + "\n" + manifest.studies[row];
 }
 
 // In the order in which they first come. Their images are in the order of the
@@ -35,18 +32,21 @@ std::vector<Unit> units_of(const Predictions& images, const Manifest& manifest,
                            ScoredBy by) {
   std::vector<Unit> units;
   std::unordered_map<std::string, size_t> unit_of;
-  for (size_t i = 0; i < images.images.size(); ++i) {
-    const auto [found, is_new] = unit_of.try_emplace(
-        unit_name(images.images[i], manifest, by), units.size());
+  std::vector<size_t> rows;
+  for (const std::string& image : images.images) {
+    const size_t i = rows.size();
+    const auto row = manifest.rows.find(image);
+    const bool is_known = row != manifest.rows.end();
+    rows.push_back(is_known ? row->second : 0);
+    const auto [unit, is_new] =
+        unit_of.try_emplace(is_known ? unit_name(row->second, manifest, by)
+                                     : image + "\n\n",  // like no other
+                            units.size());
     if (is_new) units.emplace_back();
-    units[found->second].images.push_back(i);
+    units[unit->second].images.push_back(i);
   }
-  const auto row = [&](size_t i) {
-    const auto found = manifest.rows.find(images.images[i]);
-    return found == manifest.rows.end() ? 0 : found->second;
-  };
   for (Unit& unit : units) {
-    std::ranges::sort(unit.images, {}, row);
+    std::ranges::sort(unit.images, {}, [&](size_t i) { return rows[i]; });
     std::ranges::copy_if(unit.images, std::back_inserter(unit.scored),
                          [&](size_t i) { return images.scored(i); });
   }

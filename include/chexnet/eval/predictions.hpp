@@ -57,9 +57,6 @@ std::string images_text(const Scores& scores);
 // `findings`: those that are scored; empty = all.
 Scores score(const Predictions& predictions,
              const std::vector<std::string>& findings = {});
-// Mean binary cross-entropy over the labeled entries of scored images. All
-// scores must be probabilities. Empty without such an entry.
-std::optional<double> cross_entropy(const Predictions& predictions);
 // eval.findings as the network names them (findings.hpp); all that it knows
 // when empty. ConfigError: an unknown name, a name twice.
 std::vector<std::string> scored_findings(const std::vector<std::string>& asked,

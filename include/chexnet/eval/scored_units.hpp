@@ -13,9 +13,10 @@ namespace chexnet {
 // ConfigError: by study or patient, and the table does not know them.
 void check_scored_by(const Manifest& manifest, const EvalConfig& config);
 
-// One row for each study or patient of eval.by, in the order of their first
-// images, whose names they have; `images` themselves by image, or where they
-// are such rows already (ConfigError where of another kind). A label is 1
+// One row for each study or patient of eval.by, in the order in which they
+// first come, each named by the first of its images in the manifest; `images`
+// themselves by image, or where they are such rows already (ConfigError where
+// of another kind). A label is 1
 // where an image's is, else not labeled where an image's is not. Damaged images
 // count by their labels alone where another one is scored. An image that
 // `manifest` lacks stays by itself.

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -32,17 +31,15 @@ fs::path file_of(const fs::path& folder, size_t number) {
 }
 
 std::string text_of(const RungScore& score) {
-  const Json value =
-      std::isnan(score.value) ? Json(nullptr) : Json(score.value);
   return json_text(Json{{"run", score.run},
-                        {"value", value},
+                        {"value", score.value},
                         {"validation_sha256", score.validation_sha256}});
 }
 
 RungScore read_score(const fs::path& file) {
   const Json json = Json::parse(read_text(file), nullptr, false);
-  const bool sound = json.is_object() && json.contains("value") &&
-                     (json["value"].is_number() || json["value"].is_null()) &&
+  const bool sound = json.is_object() &&
+                     json.value("value", Json()).is_number() &&
                      json.value("run", Json()).is_string() &&
                      json.value("validation_sha256", Json()).is_string();
   if (!sound)
@@ -50,13 +47,7 @@ RungScore read_score(const fs::path& file) {
         "[sweep] {}: is no score of a run. Hint: it was changed; remove {} to "
         "compare from here on afresh",
         file.string(), file.parent_path().string());
-  return {json["run"],
-          json["value"].is_null() ? std::nan("") : json["value"].get<double>(),
-          json["validation_sha256"]};
-}
-
-bool is_better(const RungScore& a, const RungScore& b) {
-  return !std::isnan(a.value) && (std::isnan(b.value) || a.value > b.value);
+  return {json["run"], json["value"], json["validation_sha256"]};
 }
 
 // By number: those before `end` that count, each run's newest. A run that
@@ -80,7 +71,7 @@ RungPlace place_of(size_t number, const std::vector<RungScore>& all) {
        newest_of_runs(all, number + 1, own.validation_sha256)) {
     if (n == number) continue;
     ++place.of;
-    if (!is_better(own, score)) ++place.place;
+    if (own.value <= score.value) ++place.place;
   }
   return place;
 }
@@ -95,17 +86,12 @@ void read_more(const fs::path& folder, std::vector<RungScore>& known) {
   }
 }
 
-bool same(const RungScore& a, const RungScore& b) {
-  return a.run == b.run && a.validation_sha256 == b.validation_sha256 &&
-         (a.value == b.value || (std::isnan(a.value) && std::isnan(b.value)));
-}
-
 // The number under which this run's newest score is there, if it is `own`.
 std::optional<size_t> find_own(const std::vector<RungScore>& all,
                                const RungScore& own) {
   for (size_t n = all.size(); n-- > 0;)
     if (all[n].run == own.run)
-      return same(all[n], own) ? std::optional(n) : std::nullopt;
+      return all[n] == own ? std::optional(n) : std::nullopt;
   return std::nullopt;
 }
 

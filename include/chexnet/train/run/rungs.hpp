@@ -16,9 +16,10 @@ namespace chexnet {
 
 struct RungScore {
   std::string run;   // its folder's name
-  double value = 0;  // more is better; NaN is worse than any
+  double value = 0;  // more is better; not NaN
   // Of what the value is of: others are not compared (TrainState).
   std::string validation_sha256;
+  bool operator==(const RungScore&) const = default;
 };
 
 struct RungPlace {

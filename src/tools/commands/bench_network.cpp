@@ -67,18 +67,9 @@ std::unique_ptr<Network> bench_network(const NetworkBenchOptions& options,
                                        const Config& config,
                                        const Device& device,
                                        Communicator& comm) {
-  const Precision precision = resolve_precision(config.train.precision, device);
-  check_precision(precision, device, comm);
-  const EngineKind engine = config.train.engine;
-  auto network = std::make_unique<Network>(
-      network_spec(options.model), kBenchFindings,
-      NetworkOptions{
-          .device = device.where,
-          .precision = precision,
-          .own_engine = own_engine_on(device, engine),
-          .winograd = engine != EngineKind::kDirect,
-          .recompute = config.model.memory == ActivationMemory::kRecompute,
-          .deterministic = config.train.deterministic});
+  auto network =
+      std::make_unique<Network>(network_spec(options.model), kBenchFindings,
+                                network_options(config, device, comm));
   network->parameters().initialize(1);
   return network;
 }

@@ -164,9 +164,10 @@ int bench_step(const StepOptions& options, Invocation& invocation) {
 void add_bench_step(CLI::App& bench, Invocation& invocation) {
   auto step = std::make_shared<StepOptions>();
   step->ranks = 1;
-  step->keys.insert(step->keys.end(),
-                    {"launch.gradient_compression", "launch.bucket_mb",
-                     "model.memory", "train.record_step"});
+  step->keys.insert(
+      step->keys.end(),
+      {"launch.gradient_compression", "launch.bucket_mb", "model.memory",
+       "model.freeze_until", "train.record_step"});
   auto* step_command =
       bench.add_subcommand("step",
                            "forward, loss, backward and optimizer on synthetic "

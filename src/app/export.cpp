@@ -20,6 +20,7 @@
 #include "chexnet/train/checkpoint/checkpoint_store.hpp"
 #include "chexnet/train/ensemble_file.hpp"
 #include "model_file.hpp"
+#include "scored_data_check.hpp"
 #include "test_vectors.hpp"
 
 namespace chexnet {
@@ -114,10 +115,10 @@ int export_model(const ExportOptions& options) {
       write_model(options, weights, metadata.members, model, origin, folder);
   folder.write("preprocessing.json", preprocessing_json(model, exported));
   folder.write("labels.json", labels_json(model, exported));
-  if (metadata.rules)
-    folder.write("thresholds.json",
-                 decision_rules_json(*metadata.rules) + "\n");
-  else
+  // Whoever takes the files scores single crops of single images.
+  if (const auto* rules = rules_of_scores(metadata, {}))
+    folder.write("thresholds.json", decision_rules_json(*rules) + "\n");
+  else if (!metadata.rules)
     log_info("[export] no thresholds: the model was not scored on validation");
   folder.write("vectors.json", test_vectors_json(model, vectors));
   print(options, model, origin, folder.commit());

@@ -55,10 +55,9 @@ std::string points_table(const Json& evaluation) {
   const Json& points = member(evaluation, "operating_points");
   if (points.empty()) return "";
   std::string table =
-      "\n## Operating points\n\nChosen on validation; an image is positive "
-      "when "
-      "its score is at least the threshold. Rough: fewer than ten positives, "
-      "here or where it was chosen.\n\n" +
+      "\n## Operating points\n\nChosen on validation; a score of at least the "
+      "threshold is positive. Rough: fewer than ten positives, here or where "
+      "it was chosen.\n\n" +
       head({"finding", "rule", "threshold", "sensitivity", "specificity",
             "PPV"});
   for (const auto& point : points) {

@@ -71,8 +71,8 @@ std::string why_no_pictures(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(list, error))
     return "examples/examples.json is not in the run folder: none were drawn "
-           "(eval.examples: 0, or no image is a clear case), or it was "
-           "removed.";
+           "(eval.examples: 0, eval.by is not image, or no image is a clear "
+           "case), or it was removed.";
   if (const auto fault = json_fault(read_text(list)); fault.line > 0)
     return "examples/examples.json is no JSON in line " +
            std::to_string(fault.line) + ": " + fault.what + ".";

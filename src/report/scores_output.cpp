@@ -169,7 +169,12 @@ Json json_of(const OperatingPoint& p, const std::optional<double>& prevalence) {
 std::string scores_headline(const SplitScores& result) {
   std::string images = images_text(result.scores);
   if (result.missing > 0)
-    images += " (" + std::to_string(result.missing) + " more are missing)";
+    images += result.scores.by == ScoredBy::kImage
+                  ? formatted(" ({} more are missing)", result.missing)
+                  : " (without " +
+                        counted(static_cast<int64_t>(result.missing),
+                                "missing image") +
+                        ")";
   if (result.figures.patients > 0 && result.scores.by != ScoredBy::kPatient)
     images += "; " + counted(result.figures.patients, "patient");
   return "AUROC on " + place_of(result.split) + ", " + images +

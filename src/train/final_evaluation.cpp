@@ -140,7 +140,8 @@ std::optional<FinalScores> final_evaluation(const TrainingLoop::Parts& parts,
     SplitScores& result = finals.splits.emplace_back(
         SplitScores{name, std::move(scores), split.sha256});
     result.missing = parts.dataset.missing_of(name);
-    if (asked == SplitName::kTest &&
+    // Thresholds of studies call no image positive.
+    if (asked == SplitName::kTest && parts.config.eval.by == ScoredBy::kImage &&
         !write_examples(parts, split, prediction->predictions,
                         rules.value_or(DecisionRules{})))
       return std::nullopt;

@@ -64,6 +64,8 @@ assert of['max']['auroc'] == run['auroc'] == of['table']['auroc'] != of['images'
 assert of['max']['loss'] == of['images']['loss']
 assert 'called:' not in open('predicted.csv').readline()
 PY
+check "nor does its export have them" eval '"$program" export study.run --out study.onnx 2>log && grep -q "are not used" log && [ ! -e study.onnx/thresholds.json ]'
+check "no picture is of an image with a threshold of studies" [ ! -e study.run/examples ]
 check "its page says what was scored" grep -q "studies of [0-9]* patients, each with one score of all its images" study.run/report.html
 refused 2 "a study may have several" evaluate study.run --by view
 refused 2 "a table of predictions does not say whose its images are" evaluate --predictions images.csv --set eval.by=study

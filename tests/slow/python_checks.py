@@ -76,6 +76,13 @@ def there(run):
     return found[0], history, [artifact.path for artifact in client.list_artifacts(found[0].info.run_id)]
 
 
+def names():
+    """Findings that MLflow takes by other names stay apart."""
+    from chexnet_train.sync import name_of
+    texts = ['a/b', 'a_2f_b', 'a_5f_2f_b', '_2f/', '/2f_', '2f_', '_2f_', 'Pleural_Thickening', 'long' * 30, 'long' * 31]
+    assert len({name_of(text) for text in texts}) == len(texts) and name_of('Pleural_Thickening') == 'Pleural_Thickening'
+
+
 def synced(folder, said):
     run = Run(folder)
     got, history, artifacts = there(run)

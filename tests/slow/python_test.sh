@@ -26,6 +26,7 @@ export MLFLOW_TRACKING_URI=http://127.0.0.1:$port
 await "the server" curl -sf "$MLFLOW_TRACKING_URI/health" -o "$scratch/health"
 sync() { "$tools/python3" -m chexnet_train.sync "$@"; }
 check "a run that was stopped" train three --set train.max_steps=4 --set train.epochs=9
+check "names stay apart" checks names
 check "is synced" sync "$scratch/runs/three" >"$scratch/said"
 check "as it is" checks synced "$scratch/runs/three" "$scratch/said"
 check "goes on" "$program" train "$small" --resume --out "$scratch/runs/three" --set data.val_fraction=0.2 --set run.log_every=1 --set train.max_steps=8 2>"$scratch/log"

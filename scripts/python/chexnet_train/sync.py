@@ -37,8 +37,9 @@ def mark_of(run):
 
 
 def name_of(text):
-    """As MLflow allows it; what is not allowed, and a slash, by its number, so that no two become one."""
-    text = re.sub(r'[^\w\-. ]', lambda sign: f'_{ord(sign[0]):x}_', text)
+    """As MLflow allows it; what is not allowed, and a slash, by its number, so that no two become one. So is an underscore that
+    seems to begin such a number."""
+    text = re.sub(r'[^\w\-. ]|_(?=[0-9a-f]+([^\w\-. ]|_))', lambda sign: f'_{ord(sign[0]):x}_', text)
     return text if len(text) <= 100 else text[:60] + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -23,6 +23,7 @@ namespace {
 Predictions part_of(const Predictions& p, const std::vector<size_t>& rows,
                     const std::vector<std::string>& findings) {
   Predictions part;
+  part.by = p.by;
   part.findings = findings;
   std::vector<size_t> columns;
   for (const auto& finding : findings)

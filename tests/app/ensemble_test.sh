@@ -43,6 +43,12 @@ refused 2 "the members of this ensemble have several" evaluate "$all" --split va
 refused 2 "two or more, or a folder of them" ensemble "$cv/f1" --out "$scratch/one"
 refused 4 "is there already" ensemble "$cv" --out "$all"
 refused 4 "is an ensemble. Hint: name finished runs" ensemble "$cv/f1" "$all" --out "$scratch/no"
+for fold in 1 2; do
+  "$program" train "$small" --out "$scratch/means/f$fold" --set data.fold=$fold/2 --set eval.splits=[val,test] --set train.max_steps=2 \
+    --set eval.by=patient --set eval.combine=mean 2>"$scratch/log" || { cat "$scratch/log"; exit 1; }
+done
+check "means of patients' images: also" ensemble "$scratch/means" --out "$scratch/of-means"
+check "each row of its tables is of a patient" eval '[ "$(sed 1d "$scratch/of-means/predictions_test.csv" | sed "s/.*,//" | sort -u)" = patient ]'
 mkdir "$scratch/by-patient"; cp -r "$cv/f1" "$cv/f2" "$scratch/by-patient"
 sed -i 's/^  by: image/  by: patient/' "$scratch"/by-patient/*/config.yaml
 refused 2 "do not tell the highest score of the ensemble" ensemble "$scratch/by-patient" --out "$scratch/no"

@@ -62,8 +62,10 @@ TEST_CASE("intervals over seeds and patients hold 95 % of differences") {
 }
 
 TEST_CASE("recipes are compared by the means over their seeds") {
-  const std::vector<Predictions> weak = seeded_predictions(3, 0.8),
-                                 strong = seeded_predictions(3, 2.0);
+  std::vector<Predictions> weak = seeded_predictions(3, 0.8),
+                           strong = seeded_predictions(3, 2.0);
+  for (auto* recipe : {&weak, &strong})
+    for (Predictions& scores : *recipe) scores.by = ScoredBy::kStudy;
   const auto of = [](const std::vector<Predictions>& all, size_t seeds) {
     std::vector<const Predictions*> some;
     for (size_t s = 0; s < seeds; ++s) some.push_back(&all[s]);

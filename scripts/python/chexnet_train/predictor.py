@@ -36,7 +36,8 @@ class Predictor:
 
     def __call__(self, images):
         """A row for each image, in order: `prob:FINDING`; with the model's thresholds `calibrated:` and `positive:`; of an
-        ensemble `spread:`; `error`, `note`. An image is an array [height, width] of uint8 or uint16, or a file's name."""
+        ensemble `spread:`; `error`, `note`. An image is an array [height, width] of uint8 or uint16, whose
+        white is 255 or 65535 (12 bits: shift them by 4), or a file's name."""
         return pd.DataFrame([self._row(line) for line in self._lines(images)])
 
     def features(self, images):

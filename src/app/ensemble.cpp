@@ -57,21 +57,15 @@ bool is_out_of_fold(const std::vector<Member>& members) {
 }
 
 SplitFacts facts_of(const std::string& split,
-                    const std::vector<std::string>& images,
-                    const std::vector<std::string>& patients) {
-  const std::set<std::string> different(patients.begin(), patients.end());
-  return {split, images.size(), different.size(), names_sha256(images)};
-}
-
-SplitFacts facts_of(const std::string& split,
                     const std::vector<SplitRow>& rows) {
-  std::vector<std::string> images, patients;
+  std::vector<std::string> images;
+  std::set<std::string> patients;
   for (const auto& row : rows) {
     if (row.split != split) continue;
     images.push_back(row.image);
-    patients.push_back(row.patient);
+    patients.insert(row.patient);
   }
-  return facts_of(split, images, patients);
+  return {split, images.size(), patients.size(), names_sha256(images)};
 }
 
 std::string evaluated_sha256(const Member& member, const std::string& split) {
@@ -206,13 +200,13 @@ class Ensemble {
     rules_ = choose_rules(val, {},
                           {config_.eval.sensitivity, config_.eval.specificity});
     rules_->scored_with = scored_with(config_.eval);
-    rules_->chosen_on = names_sha256(val.images);
+    validation_ = facts_of("val", scored_rows("val"));
+    rules_->chosen_on = validation_->sha256;
     add_split("val", val, nullptr);
     if (facts_.out_of_fold)
       log_warning(std::string("[ensemble] ") + kChosenOutOfFold +
                   ". Hint: where that matters, hold one validation list back "
                   "from all members (data.val_list)");
-    validation_ = facts_of("val", val.images, val.patients);
   }
   void write_model() {
     std::vector<fs::path> files;
@@ -265,6 +259,16 @@ class Ensemble {
   }
 
  private:
+  // Each image once, of whichever members have it.
+  std::vector<SplitRow> scored_rows(const std::string& split) const {
+    std::vector<SplitRow> rows;
+    std::set<std::string> images;
+    for (const auto& m : members_)
+      for (const auto& row : m.rows)
+        if (row.split == split && images.insert(row.image).second)
+          rows.push_back(row);
+    return rows;
+  }
   static EnsembleMember::Score score_of(const Member& member,
                                         const std::string& split) {
     const std::string place = "/evaluations/" + split;
@@ -279,9 +283,9 @@ class Ensemble {
                  const DecisionRules* rules) {
     const std::string table = predictions_csv(predictions);
     folder_.write("predictions_" + name + ".csv", table);
-    SplitScores& scores = scores_.emplace_back(
-        SplitScores{name, score(predictions, config_.eval.findings),
-                    names_sha256(predictions.images), sha256_hex(table)});
+    SplitScores& scores = scores_.emplace_back(SplitScores{
+        name, score(predictions, config_.eval.findings),
+        facts_of(name, scored_rows(name)).sha256, sha256_hex(table)});
     // That of a training is of images, and these tables have studies.
     if (predictions.by == ScoredBy::kImage)
       scores.scores.loss = mean_loss(predictions);

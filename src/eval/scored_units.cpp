@@ -17,6 +17,7 @@ namespace chexnet {
 namespace {
 
 struct Unit {
+  std::string name;
   std::vector<size_t> images, scored;  // all, and those with a score
 };
 
@@ -26,27 +27,32 @@ std::string unit_name(size_t row, const Manifest& manifest, ScoredBy by) {
   return patient + "\n" + manifest.studies[row];
 }
 
-// In the order in which they first come. Their images are in the order of the
-// manifest, so that a unit has one name whatever the order of the table.
+// In the order in which they first come. Each has the least name of its images
+// in the manifest, and its images are in the order of theirs: so neither the
+// order of a table nor which of the images it has makes a difference.
 std::vector<Unit> units_of(const Predictions& images, const Manifest& manifest,
                            ScoredBy by) {
   std::vector<Unit> units;
   std::unordered_map<std::string, size_t> unit_of;
-  std::vector<size_t> rows;
-  for (const std::string& image : images.images) {
-    const size_t i = rows.size();
+  for (size_t i = 0; i < images.images.size(); ++i) {
+    const std::string& image = images.images[i];
     const auto row = manifest.rows.find(image);
-    const bool is_known = row != manifest.rows.end();
-    rows.push_back(is_known ? row->second : 0);
-    const auto [unit, is_new] =
-        unit_of.try_emplace(is_known ? unit_name(row->second, manifest, by)
-                                     : image + "\n\n",  // like no other
-                            units.size());
-    if (is_new) units.emplace_back();
+    const auto [unit, is_new] = unit_of.try_emplace(
+        row == manifest.rows.end() ? image + "\n\n"  // like no other
+                                   : unit_name(row->second, manifest, by),
+        units.size());
+    if (is_new) units.push_back({image, {}, {}});
     units[unit->second].images.push_back(i);
   }
+  for (size_t row = 0; row < manifest.size(); ++row) {
+    const auto unit = unit_of.find(unit_name(row, manifest, by));
+    if (unit == unit_of.end()) continue;
+    std::string& name = units[unit->second].name;
+    name = std::min(name, manifest.images[row]);
+  }
   for (Unit& unit : units) {
-    std::ranges::sort(unit.images, {}, [&](size_t i) { return rows[i]; });
+    std::ranges::sort(unit.images, {},
+                      [&](size_t i) { return images.images[i]; });
     std::ranges::copy_if(unit.images, std::back_inserter(unit.scored),
                          [&](size_t i) { return images.scored(i); });
   }
@@ -125,7 +131,7 @@ Predictions scored_units(Predictions images, const Manifest& manifest,
   units.findings = images.findings;
   for (const Unit& unit : units_of(images, manifest, config.by)) {
     const size_t first = unit.images.front();
-    units.images.push_back(images.images[first]);
+    units.images.push_back(unit.name);
     if (!images.patients.empty())
       units.patients.push_back(images.patients[first]);
     if (!images.reasons.empty())

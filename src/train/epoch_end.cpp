@@ -23,6 +23,7 @@
 #include "chexnet/report/scores_output.hpp"
 #include "chexnet/report/tensorboard_scores.hpp"
 #include "chexnet/train/network_state.hpp"
+#include "chexnet/train/run/recipe.hpp"
 #include "chexnet/train/run/rungs.hpp"
 #include "rank_agreement.hpp"
 #include "training_loop.hpp"
@@ -157,10 +158,12 @@ void TrainingLoop::go_through_rung() {
                             .lexically_normal()
                             .parent_path();
     const bool by_loss = parts_.config.checkpoint.best == BestBy::kLoss;
+    const std::string measure =
+        by_loss ? " by " + loss_text(parts_.config.train) : "";
     const RungPlace place =
         enter_rung(folder.parent_path(), due,
                    {folder.filename(), by_loss ? -state_.best : state_.best,
-                    state_.validation_sha256});
+                    state_.validation_sha256 + measure});
     words = (place.goes_on() ? "goes on after " : "ends after ") +
             counted(state_.epoch, "epoch") + ": " + place.text();
     log_.clear();

@@ -239,4 +239,7 @@ check "the same command again trains nothing, and no score is there twice" [ "$b
 check "its page has a curve for each run" bash -c "'$program' report --compare '$scratch/halving' --out '$scratch/halving.html' >/dev/null 2>&1 && grep -q 'ends after 1 epoch' '$scratch/halving.html'"
 check "a run that ended goes on without rungs" "$program" train "$small" --set train.lr="${ended#lr=}" --set train.epochs=3 --set train.max_steps=0 --set data.val_fraction=0.3 --set eval.splits=[val] --set train.rungs=[] --out "$scratch/halving/$ended" --resume auto >"$scratch/log" 2>&1
 check "to its end" look 'assert a["epoch"] == 3' "$scratch/halving/$ended/checkpoints/last/state.json"
+"$program" train "$small" --set train.epochs=3 --set train.max_steps=0 --set data.val_fraction=0.3 --set eval.splits=[val] --set train.rungs=[1] \
+  --set checkpoint.best=loss --out "$scratch/halving/by-loss" 2>"$scratch/log"
+check "a loss is not compared with AUROCs" grep -q "sweep: goes on after 1 epoch: place 1 of 1" "$scratch/log"
 finish

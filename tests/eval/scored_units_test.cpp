@@ -112,6 +112,25 @@ TEST_CASE("a study has one name and score in a table of any order") {
         scored_units(images, four_images(), config).probabilities[0]);
 }
 
+TEST_CASE("a study has one name in any order of the manifest, by any image") {
+  const auto config = config_by(ScoredBy::kStudy, CombineImages::kMax);
+  Manifest turned = four_images();
+  for (auto* column : {&turned.images, &turned.patients, &turned.studies})
+    std::ranges::reverse(*column);
+  for (uint32_t row = 0; row < 4; ++row) turned.rows[turned.images[row]] = row;
+  CHECK(scored_units(scores_of_images(), turned, config).images ==
+        std::vector<std::string>{"0", "1", "3"});
+  const Predictions second{.findings = {"Mass", "Edema"},
+                           .images = {"2"},
+                           .labels = {1, 0},
+                           .probabilities = {0.6, 0.3},
+                           .spreads = {},
+                           .patients = {"1"},
+                           .reasons = {""}};
+  CHECK(scored_units(second, four_images(), config).images ==
+        std::vector<std::string>{"0"});
+}
+
 TEST_CASE("scores of studies, scored again, stay") {
   const auto config = config_by(ScoredBy::kStudy, CombineImages::kMean);
   auto images = scores_of_images();

@@ -14,7 +14,7 @@ namespace chexnet {
 void check_scored_by(const Manifest& manifest, const EvalConfig& config);
 
 // One row for each study or patient of eval.by, in the order in which they
-// first come, each named by the first of its images in the manifest; `images`
+// first come, each with the least name of its images in the manifest; `images`
 // themselves by image, or where they are such rows already (ConfigError where
 // of another kind). A label is 1
 // where an image's is, else not labeled where an image's is not. Damaged images
